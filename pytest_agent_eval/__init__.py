@@ -1,0 +1,1 @@
+"""Evaluate AI agents with pytest."""

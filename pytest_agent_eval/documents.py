@@ -1,0 +1,293 @@
+"""Reading YAML and JSON files from people: strictly, quickly, with positions for messages.
+
+YAML is YAML 1.1 as PyYAML's ``CSafeLoader`` reads it, hardened: duplicate keys are errors,
+aliases may not expand to more than 100,000 nodes, a file may not exceed 5 MiB, and must be
+UTF-8 (a byte order mark is accepted).
+
+The composer runs in C; the values are built here in one walk over its nodes, which is faster
+than PyYAML's own two-phase constructor and is the place where duplicates are noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pytest_agent_eval.errors import DocumentError, Problem
+
+__all__ = ["MAX_BYTES", "MAX_NODES", "Document", "parse_yaml", "read_document", "read_yaml"]
+
+MAX_BYTES = 5 * 1024 * 1024
+MAX_NODES = 100_000
+MAX_DEPTH = 200
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Path_ = tuple[str | int, ...]
+"""A place inside a document: keys and list indices from the root."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file.
+
+    Attributes:
+        data: the value: mappings, lists and scalars.
+        file: how to name the file in messages.
+        positions: place -> 1-based (line, column) of the *key* for mapping entries, of the item
+            for list entries. Filled only when asked for.
+        values: place -> 1-based (line, column) where the *value* starts; for a block scalar
+            (``|`` or ``>``) the line of its first line of text. Filled only when asked for.
+    """
+
+    data: Any
+    file: str = ""
+    positions: dict[Path_, tuple[int, int]] = field(default_factory=dict)
+    values: dict[Path_, tuple[int, int]] = field(default_factory=dict)
+
+    def position(self, place: Path_) -> tuple[int | None, int | None]:
+        """Line and column of a place, or of the nearest place around it that is in the file."""
+        while True:
+            if place in self.positions:
+                return self.positions[place]
+            if not place:
+                return None, None
+            place = place[:-1]
+
+
+def read_document(path: Path) -> Any:
+    """The value of a ``.json`` file, or of any other file read as YAML.
+
+    Raises:
+        DocumentError: unreadable, too large, not UTF-8, not valid.
+    """
+    if path.suffix.lower() == ".json":
+        return _parse_json(_read(path), str(path.name))
+    return parse_yaml(_read(path), file=path.name).data
+
+
+def read_yaml(path: Path, *, file: str = "", positions: bool = False) -> Document:
+    """Read and parse one YAML file; ``file`` is its name in messages (default: the base name).
+
+    Raises:
+        DocumentError: unreadable, too large, not UTF-8, not valid YAML.
+    """
+    return parse_yaml(_read(path), file=file or path.name, positions=positions)
+
+
+def parse_yaml(text: bytes | str, *, file: str = "", positions: bool = False) -> Document:
+    """Parse YAML text.
+
+    Raises:
+        DocumentError: not UTF-8, not valid YAML, duplicate keys (all of them are reported),
+            aliases that expand too far.
+    """
+    if isinstance(text, bytes):
+        try:
+            text = text.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = text.count(b"\n", 0, error.start) + 1
+            message = f"not UTF-8: byte 0x{text[error.start]:02x} cannot be decoded"
+            raise DocumentError(Problem(message, file=file, line=line)) from None
+    try:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            builder = _Builder(loader, file, positions, counting="&" in text)
+            data = builder.build(node, ()) if node is not None else None
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise DocumentError(_problem_of(error, file)) from None
+    except (yaml.YAMLError, ValueError) as error:
+        # A scalar like 2024-13-45 looks like a date and is none: PyYAML raises ValueError.
+        raise DocumentError(Problem(f"not valid YAML: {_first_line(error)}", file=file)) from None
+    except RecursionError:
+        raise DocumentError(Problem("nested too deeply", file=file)) from None
+    if builder.problems:
+        raise DocumentError(*builder.problems)
+    return Document(data, file, builder.positions, builder.values)
+
+
+class _Builder:
+    """Builds values from composed nodes; one instance a document."""
+
+    def __init__(self, loader: Any, file: str, positions: bool, *, counting: bool) -> None:
+        self._loader = loader
+        self._file = file
+        self._wanted = positions
+        self._counting = counting
+        self._nodes = 0
+        self.positions: dict[Path_, tuple[int, int]] = {}
+        self.values: dict[Path_, tuple[int, int]] = {}
+        self.problems: list[Problem] = []
+
+    def build(self, node: Any, place: Path_) -> Any:
+        if self._counting:
+            self._nodes += 1
+            if self._nodes > MAX_NODES or len(place) > MAX_DEPTH:
+                # Either many aliases or one that contains itself.
+                message = f"aliases expand to more than {MAX_NODES:,} nodes"
+                raise DocumentError(Problem(message, file=self._file))
+        if self._wanted:
+            mark = node.start_mark
+            line = mark.line + (2 if getattr(node, "style", None) in ("|", ">") else 1)
+            self.values[place] = (line, mark.column + 1)
+            self.positions.setdefault(place, (mark.line + 1, mark.column + 1))
+        tag = node.tag
+        if tag == "tag:yaml.org,2002:str":
+            return node.value
+        if tag == "tag:yaml.org,2002:map" and isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if tag == "tag:yaml.org,2002:seq" and isinstance(node, yaml.SequenceNode):
+            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
+        make = _SCALARS.get(tag)
+        if make is None or not isinstance(node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(
+                problem=f"the tag {tag} is not supported", problem_mark=node.start_mark
+            )
+        return make(self._loader, node)
+
+    def _mapping(self, node: Any, place: Path_) -> dict[Any, Any]:
+        result: dict[Any, Any] = {}
+        lines: dict[Any, int] = {}
+        merged: list[Any] = []
+        for key_node, value_node in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                merged.append(value_node)
+                continue
+            key = self.build(key_node, (*place, "<key>")) if self._wanted else self.build(
+                key_node, place
+            )
+            if not isinstance(key, Hashable):
+                raise yaml.MarkedYAMLError(
+                    problem="a mapping key must be a plain value", problem_mark=key_node.start_mark
+                )
+            if key in result:
+                self._duplicate(key, place, key_node, lines.get(key))
+                continue
+            here = (*place, key)
+            mark = key_node.start_mark
+            if self._wanted:
+                self.positions[here] = (mark.line + 1, mark.column + 1)
+            lines[key] = mark.line + 1
+            result[key] = self.build(value_node, here)
+        for value_node in merged:
+            self._merge(result, value_node, place)
+        return result
+
+    def _merge(self, result: dict[Any, Any], node: Any, place: Path_) -> None:
+        """``<<``: keys of the mapping itself win, then those of earlier merged mappings."""
+        sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
+        for source in sources:
+            value = self.build(source, (*place, "<<"))
+            if not isinstance(value, dict):
+                raise yaml.MarkedYAMLError(
+                    problem="<< needs a mapping or a list of mappings",
+                    problem_mark=source.start_mark,
+                )
+            for key, item in value.items():
+                result.setdefault(key, item)
+
+    def _duplicate(self, key: Any, place: Path_, node: Any, first: int | None) -> None:
+        mark = node.start_mark
+        self.problems.append(
+            Problem(
+                f"duplicate key {key!r}, first used in line {first}",
+                path=format_place((*place, key)),
+                file=self._file,
+                line=mark.line + 1,
+                column=mark.column + 1,
+            )
+        )
+
+
+_SCALARS: dict[str, Callable[[Any, Any], Any]] = {
+    "tag:yaml.org,2002:null": lambda loader, node: None,
+    "tag:yaml.org,2002:bool": lambda loader, node: loader.construct_yaml_bool(node),
+    "tag:yaml.org,2002:int": lambda loader, node: loader.construct_yaml_int(node),
+    "tag:yaml.org,2002:float": lambda loader, node: loader.construct_yaml_float(node),
+    "tag:yaml.org,2002:timestamp": lambda loader, node: loader.construct_yaml_timestamp(node),
+    "tag:yaml.org,2002:binary": lambda loader, node: loader.construct_yaml_binary(node),
+    # A lone "=" is YAML 1.1's default-value mark; as text it is just "=".
+    "tag:yaml.org,2002:value": lambda loader, node: node.value,
+}
+
+
+def format_place(place: Path_) -> str:
+    """``("judges", 2, "name")`` -> ``judges[2].name``."""
+    text = ""
+    for part in place:
+        if isinstance(part, int) and not isinstance(part, bool):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else str(part)
+    return text
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise DocumentError(Problem(f"cannot be read: {reason}", file=path.name)) from None
+    if len(data) > MAX_BYTES:
+        message = f"larger than {MAX_BYTES // 1024 // 1024} MiB"
+        raise DocumentError(Problem(message, file=path.name))
+    return data
+
+
+def _parse_json(data: bytes, file: str) -> Any:
+    try:
+        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_float=_finite)
+    except UnicodeDecodeError as error:
+        raise DocumentError(Problem(f"not UTF-8: {error.reason}", file=file)) from None
+    except json.JSONDecodeError as error:
+        raise DocumentError(
+            Problem(f"not valid JSON: {error.msg}", file=file, line=error.lineno, column=error.colno)
+        ) from None
+    except ValueError as error:
+        raise DocumentError(Problem(f"not valid JSON: {error}", file=file)) from None
+    except RecursionError:
+        raise DocumentError(Problem("nested too deeply", file=file)) from None
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise ValueError(f"duplicate key {key!r}")
+            seen.add(key)
+    return result
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"the number {text} is too large")
+    return value
+
+
+def _problem_of(error: yaml.MarkedYAMLError, file: str) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    said = error.problem or error.context or "not understood"
+    if error.context and error.problem:
+        said = f"{said} ({error.context})"
+    return Problem(
+        f"not valid YAML: {said}",
+        file=file,
+        line=mark.line + 1 if mark else None,
+        column=mark.column + 1 if mark else None,
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

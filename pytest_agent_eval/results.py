@@ -1,0 +1,161 @@
+"""What a trial came to: the values that are stored, aggregated and reported.
+
+Plain frozen dataclasses of primitives, so that they cross process borders (xdist workers,
+stored lines) without conversion. Nothing here touches a file or pytest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+__all__ = ["FAILURE_KINDS", "Status", "TrialResult", "Usage", "Value", "Verdict"]
+
+Value = bool | int | float | None
+Status = Literal["passed", "failed", "tolerated", "skipped", "error"]
+"""Outcome of a case. ``error`` is infrastructure or a broken case, never a verdict on the agent."""
+
+FailureKind = Literal["", "verdict", "judge", "agent", "timeout", "budget", "infrastructure", "case"]
+"""Why a status is not ``passed``: a failing verdict, a judge error, the agent itself (exit status,
+nothing produced), its timeout, its budget, the runner, or the case's own files."""
+
+FAILURE_KINDS: tuple[FailureKind, ...] = (
+    "",
+    "verdict",
+    "judge",
+    "agent",
+    "timeout",
+    "budget",
+    "infrastructure",
+    "case",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one judge says about one trial.
+
+    Exactly one of these holds: ``value`` is set, ``skipped`` is true, or ``error`` is not empty.
+
+    Attributes:
+        judge: the judge's name.
+        value: bool, int or float; None when skipped or in error.
+        rationale: why, in the judge's words (for ``skipped``: why it was skipped).
+        passed: what the verdict asserts: the value of a boolean, or ``pass_if`` of a number;
+            None when the verdict asserts nothing (a recorded number, skipped, error).
+        skipped: the judge's ``if`` was false.
+        error: the judge raised or its answer was no verdict; one sentence, else empty.
+        detail: more text for a person (a traceback into eval.yaml, a difference); may be empty.
+        duration_s: seconds of judging.
+    """
+
+    judge: str
+    value: Value = None
+    rationale: str = ""
+    passed: bool | None = None
+    skipped: bool = False
+    error: str = ""
+    detail: str = ""
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one execution cost. Every field is None when unknown; unknown is never zero.
+
+    Attributes:
+        cost_usd: US dollars.
+        input_tokens, output_tokens, cache_read_tokens, cache_create_tokens: counts.
+        num_turns: turns of the conversation.
+        model: the model that answered.
+        models_used: all models.
+        per_model_usage: model -> ``{input, output, cost_usd}``.
+        per_model_turns: model -> turns.
+    """
+
+    cost_usd: float | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_create_tokens: int | None = None
+    num_turns: int | None = None
+    model: str | None = None
+    models_used: tuple[str, ...] = ()
+    per_model_usage: Mapping[str, Any] = field(default_factory=dict)
+    per_model_turns: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """One finished trial: the unit that is stored, sent between processes and aggregated.
+
+    Attributes:
+        suite: the suite's key: its eval.yaml relative to the root directory, with slashes.
+        case, split, group, tags, category: identity of the case.
+        trial: 1-based number of the execution of this case.
+        variant: name of the variant, or None.
+        status, kind: the outcome and, if it is not ``passed``, whose fault it is.
+        reason: one sentence for the outcome; empty when passed.
+        execution: the verdict named ``execution``: whether the agent itself worked. None when it
+            was never started.
+        verdicts: one for each judge of the suite, in the suite's order.
+        exit_code, timed_out, duration_s: of the agent; seconds of wall clock.
+        usage: tokens and cost of the agent.
+        judging_s: seconds of judging.
+        started: UTC, ISO 8601.
+        workspace: absolute path of the workspace; may have been removed since.
+        record: directory of this trial, relative to the run directory, with slashes.
+        notes: things worth telling that fail nothing (a skipped symlink, a malformed
+            metrics.json).
+        case_digest: xxh3_128 over the case's files that the trial depended on.
+    """
+
+    suite: str
+    case: str
+    split: str
+    status: Status
+    kind: FailureKind = ""
+    reason: str = ""
+    group: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    category: str | None = None
+    trial: int = 1
+    variant: str | None = None
+    execution: Verdict | None = None
+    verdicts: tuple[Verdict, ...] = ()
+    exit_code: int | None = None
+    timed_out: bool = False
+    duration_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    judging_s: float = 0.0
+    started: str = ""
+    workspace: str = ""
+    record: str = ""
+    notes: tuple[str, ...] = ()
+    case_digest: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types only; :meth:`from_dict` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> TrialResult:
+        """The inverse of :meth:`to_dict`; unknown keys are ignored (written by a newer version).
+
+        Raises:
+            KeyError, TypeError: a required key is missing.
+        """
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        if known.get("execution") is not None:
+            known["execution"] = _rebuild(Verdict, known["execution"])
+        known["verdicts"] = tuple(_rebuild(Verdict, item) for item in known.get("verdicts", ()))
+        usage = dict(known.get("usage") or {})
+        usage["models_used"] = tuple(usage.get("models_used", ()))
+        known["usage"] = _rebuild(Usage, usage)
+        known["notes"] = tuple(known.get("notes", ()))
+        return cls(**known)
+
+
+def _rebuild(cls: Any, data: Mapping[str, Any]) -> Any:
+    return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
