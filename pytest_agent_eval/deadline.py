@@ -1,0 +1,261 @@
+"""Run a function with a time limit, in this process and for about 30 microseconds.
+
+The function runs in a daemon thread that is kept for the next call. When its time is up an
+asynchronous exception is injected into that thread: a loop in Python ends there and then. Code
+that sits in one long C call cannot be interrupted; after a grace time its thread is abandoned
+(it ends as soon as the call returns to Python, and never keeps the interpreter from exiting).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["DeadlineExceeded", "DeadlineThread"]
+
+T = TypeVar("T")
+
+_POLL_S = 0.1
+"""How often a waiting call looks at ``cancelled``, and how often an interruption is repeated."""
+
+_interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc
+_interrupt.argtypes = (ctypes.c_ulong, ctypes.py_object)
+_interrupt.restype = ctypes.c_int
+
+
+_STDLIB = os.path.dirname(os.__file__)
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether the file is the standard library's, an installed package's or this package's."""
+    return file.startswith((_STDLIB, _PACKAGE, "<frozen")) or "site-packages" in file
+
+
+class _Interruption(BaseException):
+    """Ends the function. Not an Exception, so that ``except Exception`` lets it through."""
+
+
+class DeadlineExceeded(Exception):  # noqa: N818 - an outcome; the name says what happened
+    """The function did not return in time.
+
+    Attributes:
+        interrupted: it has ended by now; False when its thread had to be abandoned.
+        cancelled: it was ended because ``cancelled`` was set, not because its time was up.
+        where: the line it was at, ``judges.py:12 in count``; empty when unknown.
+    """
+
+    def __init__(self, interrupted: bool, *, cancelled: bool = False, where: str = "") -> None:
+        super().__init__("cancelled" if cancelled else "did not return in time")
+        self.interrupted = interrupted
+        self.cancelled = cancelled
+        self.where = where
+
+
+class DeadlineThread:
+    """Calls functions under a time limit; the owner of one instance shares it between threads.
+
+    Concurrent calls each get a thread of their own; idle threads are reused.
+
+    Args:
+        name: of the threads, for debuggers.
+        grace: seconds an interrupted function has to end before its thread is abandoned.
+    """
+
+    def __init__(self, name: str = "agent-eval-deadline", *, grace: float = 2.0) -> None:
+        self._name = name
+        self._grace = grace
+        self._idle: list[_Worker] = []  # append and pop are atomic
+
+    def call(
+        self,
+        function: Callable[[], T],
+        timeout: float,
+        *,
+        cancelled: threading.Event | None = None,
+    ) -> T:
+        """What ``function()`` returns; what it raises is raised here, with its traceback.
+
+        It sees the caller's context variables (a copy of them).
+
+        Args:
+            function: takes no argument.
+            timeout: seconds.
+            cancelled: ends the call early when set.
+
+        Raises:
+            DeadlineExceeded: it did not return in time, or was cancelled.
+        """
+        worker = self._take()
+        worker.start(contextvars.copy_context(), function)
+        try:
+            if cancelled is None:
+                done = worker.wait(timeout)
+            else:
+                done = worker.wait_or_cancelled(timeout, cancelled)
+        except BaseException:  # Ctrl-C in the waiting thread: nobody will look at the result
+            worker.end(0)
+            raise
+        if not done:
+            where = worker.position()
+            ended = worker.end(self._grace)
+            was_cancelled = cancelled is not None and cancelled.is_set()
+            raise DeadlineExceeded(ended, cancelled=was_cancelled, where=where)
+        result, error = worker.take_result()
+        self._idle.append(worker)
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # or the traceback's frame and the exception keep each other alive
+        return result  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """End the idle threads. A later call makes new ones."""
+        while self._idle:
+            self._idle.pop().retire()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _take(self) -> _Worker:
+        while True:
+            try:
+                worker = self._idle.pop()
+            except IndexError:
+                return _Worker(self._name)
+            if worker.alive:
+                return worker
+
+
+class _Worker:
+    """One thread and the two locks by which work is handed to it and back.
+
+    Bare locks as signals cost a third of what a condition or a queue costs.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._go = threading.Lock()
+        self._go.acquire()
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._mutex = threading.Lock()  # guards _finished against a late interruption
+        self._finished = True
+        self._retired = False
+        self._job: tuple[contextvars.Context, Callable[[], Any]] | None = None
+        self._result: tuple[Any, BaseException | None] = (None, None)
+        self._pid = os.getpid()
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread is there: after a fork the child has the object but no thread."""
+        return self._pid == os.getpid()
+
+    def start(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
+        self._job = (context, function)
+        self._finished = False
+        self._go.release()
+
+    def wait(self, timeout: float) -> bool:
+        return self._done.acquire(timeout=max(0.0, min(timeout, threading.TIMEOUT_MAX)))
+
+    def wait_or_cancelled(self, timeout: float, cancelled: threading.Event) -> bool:
+        deadline = time.monotonic() + timeout
+        while not cancelled.is_set():
+            left = deadline - time.monotonic()
+            if self.wait(min(left, _POLL_S)):
+                return True
+            if left <= 0:
+                return False
+        return self.wait(0)
+
+    def take_result(self) -> tuple[Any, BaseException | None]:
+        result, self._result = self._result, (None, None)
+        return result
+
+    def interrupt(self) -> None:
+        """Inject the exception if the function still runs. The thread is not used again."""
+        self._retired = True
+        with self._mutex:
+            if not self._finished and self._thread.ident is not None:
+                _interrupt(self._thread.ident, ctypes.py_object(_Interruption))
+
+    def end(self, grace: float) -> bool:
+        """Interrupt until the function has ended or the grace time is over; whether it has."""
+        deadline = time.monotonic() + grace
+        while True:
+            self.interrupt()
+            left = deadline - time.monotonic()
+            ended = self.wait(min(left, _POLL_S))
+            if ended or left <= 0:
+                self.retire()
+                return ended
+
+    def retire(self) -> None:
+        """Let the thread end; at once if it is idle."""
+        self._retired = True
+        with contextlib.suppress(RuntimeError):  # it has not even fetched its job
+            self._go.release()
+
+    def position(self) -> str:
+        """The innermost line of the user's code that the thread is at."""
+        innermost = frame = sys._current_frames().get(self._thread.ident or 0)
+        while frame is not None and _is_foreign(frame.f_code.co_filename):
+            frame = frame.f_back
+        frame = frame or innermost
+        if frame is None or frame.f_code.co_filename == __file__:
+            return ""
+        name = os.path.basename(frame.f_code.co_filename)
+        return f"{name}:{frame.f_lineno} in {frame.f_code.co_name}"
+
+    def _loop(self) -> None:
+        # An interruption may arrive a moment after the function returned: such a worker is
+        # retired, so it only has to end without a word.
+        try:
+            while not self._retired:
+                self._go.acquire()
+                job, self._job = self._job, None
+                if job is None:
+                    return
+                if self._retired:  # its time was up before it began
+                    self._finish()
+                    return
+                self._run(*job)
+                del job
+        except _Interruption:
+            self._finish()
+
+    def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
+        try:
+            self._result = (context.run(function), None)
+        except _Interruption:
+            pass
+        except BaseException as error:
+            # The frames of this file say nothing to anybody.
+            trace = error.__traceback__
+            self._result = (None, error.with_traceback(trace.tb_next if trace else None))
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._finished and not self._retired:
+            return
+        while True:
+            try:
+                with self._mutex:
+                    self._finished = True
+                    if self._retired:  # take back an exception that was not delivered yet
+                        _interrupt(threading.get_ident(), ctypes.py_object())
+                break
+            except _Interruption:
+                continue
+        if self._done.locked():
+            self._done.release()

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import contextvars
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread
+
+VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE")
+
+
+@pytest.fixture
+def deadline() -> Iterator[DeadlineThread]:
+    thread = DeadlineThread(grace=0.5)
+    yield thread
+    thread.close()
+
+
+def count_for_ever() -> None:
+    number = 0
+    while True:
+        number += 1
+
+
+def test_the_result_is_handed_back(deadline: DeadlineThread) -> None:
+    assert deadline.call(lambda: 6 * 7, 5) == 42
+
+
+def test_an_exception_is_raised_in_the_caller_with_the_users_frame(
+    deadline: DeadlineThread,
+) -> None:
+    def fail() -> None:
+        raise ValueError("no such thing")
+
+    with pytest.raises(ValueError, match="no such thing") as caught:
+        deadline.call(fail, 5)
+    assert caught.traceback[-1].name == "fail"
+
+
+def test_idle_threads_are_reused(deadline: DeadlineThread) -> None:
+    identities = {deadline.call(threading.get_ident, 5) for _ in range(20)}
+    assert len(identities) == 1
+    assert threading.get_ident() not in identities
+
+
+def test_a_python_loop_is_interrupted(deadline: DeadlineThread) -> None:
+    before = threading.active_count()
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(count_for_ever, 0.05)
+    assert caught.value.interrupted
+    assert not caught.value.cancelled
+    assert "test_deadline.py" in caught.value.where
+    assert "count_for_ever" in caught.value.where
+    assert deadline.call(lambda: "still usable", 5) == "still usable"
+    assert threading.active_count() <= before + 1
+
+
+def test_except_exception_does_not_stop_the_interruption(deadline: DeadlineThread) -> None:
+    def stubborn() -> None:
+        while True:
+            try:
+                count_for_ever()
+            except Exception:
+                continue
+
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(stubborn, 0.05)
+    assert caught.value.interrupted
+
+
+def test_a_swallowed_interruption_is_repeated(deadline: DeadlineThread) -> None:
+    swallowed = []
+
+    def swallow_once() -> None:
+        try:
+            count_for_ever()
+        except BaseException as error:
+            swallowed.append(type(error).__name__)
+        count_for_ever()
+
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(swallow_once, 0.05)
+    assert caught.value.interrupted
+    assert swallowed == ["_Interruption"]
+
+
+def test_a_call_that_cannot_be_interrupted_is_abandoned(deadline: DeadlineThread) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(lock.acquire, 0.05)
+    assert not caught.value.interrupted
+    assert deadline.call(lambda: 1, 5) == 1
+    lock.release()
+
+
+def test_a_set_event_ends_the_call(deadline: DeadlineThread) -> None:
+    cancelled = threading.Event()
+    timer = threading.Timer(0.05, cancelled.set)
+    timer.start()
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(count_for_ever, 60, cancelled=cancelled)
+    timer.join()
+    assert caught.value.cancelled
+    assert caught.value.interrupted
+
+
+def test_an_event_that_is_not_set_changes_nothing(deadline: DeadlineThread) -> None:
+    never = threading.Event()
+    assert deadline.call(lambda: never.wait(0.15), 60, cancelled=never) is False
+
+
+def test_a_deadline_also_holds_beside_an_event(deadline: DeadlineThread) -> None:
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(count_for_ever, 0.05, cancelled=threading.Event())
+    assert not caught.value.cancelled
+
+
+def test_no_time_at_all_is_exceeded_without_waiting(deadline: DeadlineThread) -> None:
+    with pytest.raises(DeadlineExceeded) as caught:
+        deadline.call(count_for_ever, 0)
+    assert caught.value.interrupted
+
+
+def test_context_variables_are_seen_and_not_changed(deadline: DeadlineThread) -> None:
+    VARIABLE.set("caller")
+
+    def change() -> str:
+        seen = VARIABLE.get()
+        VARIABLE.set("changed")
+        return seen
+
+    assert deadline.call(change, 5) == "caller"
+    assert VARIABLE.get() == "caller"
+
+
+def test_concurrent_calls_run_at_the_same_time(deadline: DeadlineThread) -> None:
+    barrier = threading.Barrier(4)
+    results: list[int] = []
+
+    def meet() -> None:
+        results.append(deadline.call(lambda: barrier.wait(10), 10))
+
+    threads = [threading.Thread(target=meet) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0, 1, 2, 3]
+
+
+def test_a_result_is_not_kept_alive(deadline: DeadlineThread) -> None:
+    class Thing:
+        pass
+
+    result = deadline.call(Thing, 5)
+    reference = weakref.ref(result)
+    del result
+    gc.collect()
+    assert reference() is None
+
+
+def test_dropping_the_owner_ends_its_threads() -> None:
+    owner = DeadlineThread(name="dropped")
+    thread = owner.call(threading.current_thread, 5)
+    del owner
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
