@@ -221,7 +221,7 @@ class _Worker:
         # An interruption may arrive a moment after the function returned: such a worker is
         # retired, so it only has to end without a word.
         try:
-            while not self._retired:
+            while True:
                 self._go.acquire()
                 job, self._job = self._job, None
                 if job is None:
