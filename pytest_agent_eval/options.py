@@ -1,0 +1,216 @@
+"""Command-line and ini options, read once into one frozen :class:`Options`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import pytest
+
+__all__ = ["Options", "add_options", "read_options"]
+
+GateMode = Literal["auto", "always", "never"]
+DEFAULT_FILES = "eval.yaml *.eval.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the user asked for.
+
+    Attributes:
+        run: suites run also when they are not named on the command line.
+        collect: False with ``--no-agent-eval``: nothing is collected.
+        files: globs on file names that may be suites.
+        split: ``dev``, ``holdout``, ``all``, or None when not given.
+        tags: ``KEY`` or ``KEY=VALUE``, all must match.
+        condition: source of ``--agent-eval-if``, or empty.
+        limit: first N cases per suite and split, or None.
+        parallelism: trials at once, or None for the suite's own.
+        runs: directory of run directories (absolute).
+        gate: ``auto``, ``always`` (also for a partial selection) or ``never``.
+        subtests: report each verdict as a subtest besides.
+        model: replaces ``models.skill``; empty when not given.
+        max_output: cap of each of stdout and stderr, bytes.
+        judge_dirs: directories of the project's own builtin judges (absolute).
+    """
+
+    run: bool
+    collect: bool
+    files: tuple[str, ...]
+    split: str | None
+    tags: tuple[str, ...]
+    condition: str
+    limit: int | None
+    parallelism: int | None
+    runs: str
+    gate: GateMode
+    subtests: bool
+    model: str
+    max_output: int
+    judge_dirs: tuple[str, ...]
+
+    @property
+    def selects(self) -> tuple[str, ...]:
+        """The options in use that narrow the selection, as typed."""
+        used = [f"--agent-eval-tag {tag}" for tag in self.tags]
+        if self.split is not None:
+            used.insert(0, f"--agent-eval-split {self.split}")
+        if self.condition:
+            used.append(f"--agent-eval-if {self.condition!r}")
+        if self.limit is not None:
+            used.append(f"--agent-eval-limit {self.limit}")
+        return tuple(used)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """Declare every option; nothing is read or checked here."""
+    group = parser.getgroup("agent-eval", "evaluation of AI agents (pytest_agent_eval)")
+    add = group.addoption
+    add(
+        "--agent-eval",
+        action="store_true",
+        default=None,
+        dest="agent_eval_run",
+        help="run the suites that are collected; without it a suite runs only if its file, a case "
+        "directory or a node id of it is named (ini: agent_eval)",
+    )
+    add(
+        "--no-agent-eval",
+        action="store_true",
+        default=False,
+        dest="agent_eval_off",
+        help="collect no suites at all",
+    )
+    add(
+        "--agent-eval-split",
+        choices=("dev", "holdout", "all"),
+        default=None,
+        help="run this half of the cases",
+    )
+    add(
+        "--agent-eval-tag",
+        action="append",
+        default=[],
+        metavar="KEY[=VALUE]",
+        help="run cases with this tag; repeatable, all must match",
+    )
+    add(
+        "--agent-eval-if",
+        default="",
+        metavar="EXPR",
+        help="run cases for which this condition over annotations, input, name, split and tags "
+        "is true",
+    )
+    add(
+        "--agent-eval-limit",
+        type=_positive("--agent-eval-limit"),
+        default=None,
+        metavar="N",
+        help="run the first N cases of each suite and split",
+    )
+    add(
+        "--agent-eval-parallelism",
+        type=_positive("--agent-eval-parallelism"),
+        default=None,
+        metavar="N",
+        help="trials at once (default: execution.parallelism of the suite)",
+    )
+    add(
+        "--agent-eval-runs",
+        default=None,
+        metavar="DIR",
+        help="where run directories are written (default: ROOTDIR/.agent-eval/runs)",
+    )
+    add(
+        "--agent-eval-gate",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="when gates decide: auto = unless the selection is partial (default), always, never",
+    )
+    add(
+        "--agent-eval-subtests",
+        action="store_true",
+        default=None,
+        help="report each verdict as a subtest besides the case (ini: agent_eval_subtests)",
+    )
+    add(
+        "--agent-eval-model",
+        default="",
+        metavar="NAME",
+        help="the agent's model, instead of models.skill",
+    )
+    add(
+        "--agent-eval-max-output",
+        type=_positive("--agent-eval-max-output"),
+        default=16,
+        metavar="MIB",
+        help="cap of each of an agent's stdout and stderr, in MiB (default: 16)",
+    )
+    parser.addini("agent_eval", "run suites without --agent-eval", type="bool", default=False)
+    parser.addini(
+        "agent_eval_files",
+        f"globs on the names of files that may be suites (default: {DEFAULT_FILES})",
+        type="args",
+        default=DEFAULT_FILES.split(),
+    )
+    parser.addini(
+        "agent_eval_subtests",
+        "report each verdict as a subtest besides the case",
+        type="bool",
+        default=False,
+    )
+    parser.addini(
+        "agent_eval_judge_dirs",
+        "directories with builtin judges of this project (category/name.py)",
+        type="paths",
+        default=[],
+    )
+
+
+def read_options(config: pytest.Config) -> Options:
+    """Read and check all options.
+
+    Raises:
+        pytest.UsageError: a value that does not fit.
+    """
+    option = config.option
+    run = option.agent_eval_run
+    subtests = option.agent_eval_subtests
+    runs = option.agent_eval_runs
+    base = str(config.invocation_params.dir) if runs else str(config.rootpath)
+    for tag in option.agent_eval_tag:
+        if not tag.partition("=")[0].strip():
+            raise pytest.UsageError(f"--agent-eval-tag {tag!r}: needs KEY or KEY=VALUE")
+    return Options(
+        run=bool(config.getini("agent_eval")) if run is None else run,
+        collect=not option.agent_eval_off,
+        files=tuple(config.getini("agent_eval_files")),
+        split=option.agent_eval_split,
+        tags=tuple(option.agent_eval_tag),
+        condition=option.agent_eval_if.strip(),
+        limit=option.agent_eval_limit,
+        parallelism=option.agent_eval_parallelism,
+        runs=os.path.abspath(os.path.join(base, runs or ".agent-eval/runs")),
+        gate=cast(GateMode, option.agent_eval_gate),
+        subtests=bool(config.getini("agent_eval_subtests")) if subtests is None else subtests,
+        model=option.agent_eval_model,
+        max_output=option.agent_eval_max_output * 1024 * 1024,
+        judge_dirs=tuple(str(path) for path in config.getini("agent_eval_judge_dirs")),
+    )
+
+
+class _positive:  # noqa: N801 -- reads as a function at its only use
+    """An argparse type: an integer of at least 1."""
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+
+    def __call__(self, text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = 0
+        if value < 1:
+            raise pytest.UsageError(f"{self.option}: needs a whole number above 0, not {text!r}")
+        return value
