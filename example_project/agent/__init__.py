@@ -1,0 +1,1 @@
+"""The support inbox agent of Harbour Lane Ceramics: rules, policies and no network."""
