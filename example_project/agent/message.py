@@ -41,7 +41,9 @@ class Message(NamedTuple):
     def sentences(self) -> list[str]:
         """The text in sentences, each with its closing mark."""
         joined = re.sub(r"(?<!\n)\n(?!\n)", " ", self.text)
-        return [found.group().strip() for found in SENTENCE.finditer(joined) if found.group().strip()]
+        return [
+            found.group().strip() for found in SENTENCE.finditer(joined) if found.group().strip()
+        ]
 
     def order_for(self, sentence: str) -> Order | None:
         """The order a sentence is about: named there, else named alone, else the only one."""

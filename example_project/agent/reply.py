@@ -30,6 +30,8 @@ def write_reply(message: Message, decision: Decision, policies: Policies) -> str
     else:
         paragraphs.append(" ".join(policies.best_lines(list(decision.files), message.text, 2)))
     if decision.order is None and message.orders:
-        paragraphs.append("Could you send us the order number? It starts with HL and is on the slip.")
+        paragraphs.append(
+            "Could you send us the order number? It starts with HL and is on the slip."
+        )
     paragraphs.append("Kind regards,\nHarbour Lane Ceramics")
     return "\n\n".join(part for part in paragraphs if part) + "\n"

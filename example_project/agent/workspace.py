@@ -67,7 +67,7 @@ def _metrics(message: Message, policies: Policies, reply: str) -> dict[str, Any]
 
 def _load(path: str) -> dict[str, Any]:
     with open(path, encoding="utf-8") as handle:
-        loaded = yaml.load(handle, Loader=LOADER)  # noqa: S506
+        loaded = yaml.load(handle, Loader=LOADER)
     return loaded if isinstance(loaded, dict) else {}
 
 
