@@ -7,7 +7,7 @@ stored lines) without conversion. Nothing here touches a file or pytest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 __all__ = ["FAILURE_KINDS", "Status", "TrialResult", "Usage", "Value", "Verdict"]
@@ -59,6 +59,19 @@ class Verdict:
     detail: str = ""
     duration_s: float = 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types only."""
+        return {
+            "judge": self.judge,
+            "value": self.value,
+            "rationale": self.rationale,
+            "passed": self.passed,
+            "skipped": self.skipped,
+            "error": self.error,
+            "detail": self.detail,
+            "duration_s": self.duration_s,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -84,6 +97,21 @@ class Usage:
     models_used: tuple[str, ...] = ()
     per_model_usage: Mapping[str, Any] = field(default_factory=dict)
     per_model_turns: Mapping[str, int] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types only (as far as the values of ``per_model_usage`` are)."""
+        return {
+            "cost_usd": self.cost_usd,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_create_tokens": self.cache_create_tokens,
+            "num_turns": self.num_turns,
+            "model": self.model,
+            "models_used": list(self.models_used),
+            "per_model_usage": dict(self.per_model_usage),
+            "per_model_turns": dict(self.per_model_turns),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +164,36 @@ class TrialResult:
     case_digest: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """A mapping of JSON types only; :meth:`from_dict` reads it back."""
-        return asdict(self)
+        """A mapping of JSON types only; :meth:`from_dict` reads it back.
+
+        Written by hand because ``dataclasses.asdict`` copies deeply and takes ten times as long,
+        once for each stored trial.
+        """
+        return {
+            "suite": self.suite,
+            "case": self.case,
+            "split": self.split,
+            "status": self.status,
+            "kind": self.kind,
+            "reason": self.reason,
+            "group": self.group,
+            "tags": dict(self.tags),
+            "category": self.category,
+            "trial": self.trial,
+            "variant": self.variant,
+            "execution": None if self.execution is None else self.execution.to_dict(),
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "exit_code": self.exit_code,
+            "timed_out": self.timed_out,
+            "duration_s": self.duration_s,
+            "usage": self.usage.to_dict(),
+            "judging_s": self.judging_s,
+            "started": self.started,
+            "workspace": self.workspace,
+            "record": self.record,
+            "notes": list(self.notes),
+            "case_digest": self.case_digest,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> TrialResult:

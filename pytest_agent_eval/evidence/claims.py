@@ -1,0 +1,63 @@
+"""What a sample can and cannot show, in one sentence a judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pytest_agent_eval.evidence.aggregate import Aggregate
+from pytest_agent_eval.evidence.intervals import Interval, min_all_pass_n
+
+__all__ = ["claims"]
+
+_EDGES = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
+"""Rates that people ask for, where no gate names one."""
+
+
+def claims(
+    aggregates: Iterable[Aggregate], thresholds: Mapping[str, Mapping[str, Any]]
+) -> tuple[str, ...]:
+    """Sentences such as ``schema: 20 of 20 passed: the rate is above 0.84 at 95 %; a gate of 0.90
+    needs 35``, for the judges whose cases all passed or whose interval contains their bound.
+    """
+    found = []
+    for total in aggregates:
+        bounds = thresholds.get(total.judge, {})
+        if total.split != (bounds.get("split") or "all") or total.interval is None:
+            continue
+        bound = bounds.get("min_pass_rate", bounds.get("min_mean"))
+        sentence = (
+            _all_passed(total, total.interval, bound)
+            if total.kind == "rate" and total.value == 1.0
+            else _undecided(total, total.interval, bound)
+        )
+        if sentence:
+            found.append(f"{total.judge}: {sentence}")
+    return tuple(found)
+
+
+def _all_passed(total: Aggregate, interval: Interval, bound: float | None) -> str:
+    wanted = (
+        bound
+        if bound is not None and bound < 1.0
+        else next((edge for edge in _EDGES if edge > interval.low), None)
+    )
+    unit = "" if total.clusters == total.scored else " independent groups"
+    sentence = (
+        f"{total.scored} of {total.scored} passed: "
+        f"the rate is above {interval.low:.2f} at {100 * interval.confidence:g} %"
+    )
+    if wanted is not None and interval.low <= wanted:
+        needed = min_all_pass_n(wanted, interval.confidence)
+        sentence += f"; a gate of {wanted:.2f} needs {needed}{unit}"
+    return sentence
+
+
+def _undecided(total: Aggregate, interval: Interval, bound: float | None) -> str:
+    if bound is None or not interval.low < bound <= interval.high:
+        return ""
+    what = "rate" if total.kind == "rate" else "mean"
+    return (
+        f"{total.scored} cases cannot tell on which side of {bound:g} the {what} is: "
+        f"{interval.low:.2f} to {interval.high:.2f} at {100 * interval.confidence:g} %"
+    )

@@ -1,0 +1,232 @@
+"""Gates: bounds on aggregates (``thresholds:``), decided once after the last case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pytest_agent_eval.evidence.aggregate import Aggregate, CaseScore, JudgeInfo, combine
+from pytest_agent_eval.evidence.intervals import Interval, NoInterval, wilson
+
+__all__ = ["GATE_KEYS", "Coverage", "Gate", "GateMode", "Outcome", "decide_gates"]
+
+GateKey = Literal["min_mean", "min_pass_rate", "max_error_rate", "min_cases"]
+GATE_KEYS: tuple[GateKey, ...] = ("min_mean", "min_pass_rate", "max_error_rate", "min_cases")
+GateMode = Literal["complete", "always"]
+"""``complete``: decide only where every case has a result; ``always``: with what there is."""
+Outcome = Literal["passed", "missed", "not decided"]
+
+TOLERANCE = 1e-12
+"""Equality passes; a mean of shares such as 1/3 must not miss its bound by a rounding error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a suite ran, by split (``dev``, ``holdout``), in cases.
+
+    A case that runs in several variants counts once for each.
+
+    Attributes:
+        total: cases of the dataset, after the suite's own filters.
+        selected: those that the user's selection left.
+        finished: those with a result.
+    """
+
+    total: Mapping[str, int]
+    selected: Mapping[str, int]
+    finished: Mapping[str, int]
+
+    def gap(self, split: str | None) -> str:
+        """What is missing for a gate on ``split`` (None: on all cases), or empty.
+
+        Choosing one split is not a partial selection: a gate that names no split is decided on
+        the half that ran.
+        """
+        if split is not None:
+            splits, what = [split], f"{split} cases"
+        else:
+            splits = [name for name in self.total if self.selected.get(name, 0)]
+            splits, what = splits or list(self.total), "cases"
+        total, selected, finished = (
+            sum(counts.get(name, 0) for name in splits)
+            for counts in (self.total, self.selected, self.finished)
+        )
+        if selected < total or (not selected and any(self.total.values())):
+            return f"{selected} of {total} {what} selected"
+        if finished < selected:
+            return f"{finished} of {selected} {what} have a result"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """One bound and whether it holds.
+
+    Attributes:
+        suite: the suite's key.
+        judge, key, bound: what is bounded, e.g. ``answer``, ``min_mean``, 3.5.
+        value: the metric; None when it is missing or was not looked at.
+        interval: of the metric, at ``confidence`` if that is set, else at 95 %; None if none.
+        cases: how many the metric is over.
+        outcome: ``passed``, ``missed`` or ``not decided``.
+        reason: why it was missed without a value, missed by its interval, or not decided.
+        split: ``dev``, ``holdout``, or None for all cases.
+        confidence: that the interval must clear the bound at, or None for the point estimate.
+    """
+
+    suite: str
+    judge: str
+    key: GateKey
+    bound: float
+    value: float | None
+    interval: Interval | None
+    cases: int
+    outcome: Outcome
+    reason: str = ""
+    split: str | None = None
+    confidence: float | None = None
+
+    @property
+    def operator(self) -> str:
+        """``>=`` or ``<=``."""
+        return "<=" if self.key.startswith("max_") else ">="
+
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types: what summary.yaml shows of it."""
+        data: dict[str, Any] = {
+            "judge": self.judge,
+            "key": self.key,
+            "bound": self.bound,
+            "outcome": self.outcome,
+            "value": self.value,
+            "interval": self.interval.to_dict() if self.interval else None,
+            "cases": self.cases,
+        }
+        if self.split:
+            data["split"] = self.split
+        if self.confidence is not None:
+            data["confidence"] = self.confidence
+        if self.reason:
+            data["reason"] = self.reason
+        return data
+
+
+def decide_gates(
+    suite: str,
+    thresholds: Mapping[str, Mapping[str, Any]],
+    judges: Sequence[JudgeInfo],
+    scores: Mapping[str, Sequence[CaseScore]],
+    coverage: Coverage,
+    *,
+    mode: GateMode = "complete",
+) -> tuple[Gate, ...]:
+    """Decide all gates of one suite, in the order of ``thresholds`` and of :data:`GATE_KEYS`.
+
+    Args:
+        suite: the suite's key.
+        thresholds: judge name -> keys of :data:`GATE_KEYS` and the modifiers ``split`` and
+            ``confidence``; null values and other keys are left out.
+        judges: of the suite.
+        scores: from :func:`~pytest_agent_eval.evidence.aggregate.case_scores`.
+        coverage: how much of the suite ran.
+        mode: whether a partial run decides gates.
+    """
+    known = {judge.name: judge for judge in judges}
+    gates = []
+    for name, keys in thresholds.items():
+        split, confidence = keys.get("split"), keys.get("confidence")
+        bounds = [(key, keys[key]) for key in GATE_KEYS if keys.get(key) is not None]
+        gap = "" if mode == "always" else coverage.gap(split)
+        if gap:
+            gates += [
+                Gate(suite, name, key, bound, None, None, 0, "not decided", gap, split, confidence)
+                for key, bound in bounds
+            ]
+            continue
+        chosen = [s for s in scores.get(name, ()) if split is None or s.split == split]
+        found = combine(
+            known.get(name, JudgeInfo(name)), split or "all", chosen, confidence or 0.95
+        )
+        gates += [_decide(suite, key, bound, found, split, confidence) for key, bound in bounds]
+    return tuple(gates)
+
+
+def _decide(
+    suite: str,
+    key: GateKey,
+    bound: float,
+    found: Aggregate,
+    split: str | None,
+    confidence: float | None,
+) -> Gate:
+    value, interval, cases, missing = _metric(key, found, confidence or 0.95)
+    outcome: Outcome = "missed"
+    reason = missing
+    if value is not None:
+        outcome, reason = _compare(key, bound, value, interval, found, confidence)
+    return Gate(
+        suite, found.judge, key, bound, value, interval, cases, outcome, reason, split, confidence
+    )
+
+
+def _metric(
+    key: GateKey, found: Aggregate, confidence: float
+) -> tuple[float | None, Interval | None, int, str]:
+    """Value, interval, number of cases and, where the value is None, the reason."""
+    if key == "min_cases":
+        return float(found.scored), None, found.scored, ""
+    if key == "max_error_rate":
+        judged = found.cases - found.skipped
+        if found.error_rate is None:
+            return None, None, 0, _nothing(found)
+        interval = wilson(min(judged, found.error_rate * judged), judged, confidence)
+        return found.error_rate, _or_none(interval), judged, ""
+    if found.kind == "mixed":
+        return None, None, found.scored, "the judge gave booleans and numbers"
+    if found.value is None:
+        return None, None, 0, _nothing(found)
+    if key == "min_pass_rate" and found.kind != "rate":
+        return None, None, found.scored, "the judge gave numbers, which have no pass rate"
+    return found.value, found.interval, found.scored, ""
+
+
+def _or_none(interval: Interval | NoInterval) -> Interval | None:
+    return interval if isinstance(interval, Interval) else None
+
+
+def _nothing(found: Aggregate) -> str:
+    if found.scored:
+        return found.no_interval
+    if not found.cases:
+        return "no case has a verdict of this judge"
+    parts = [
+        f"{count} {word}"
+        for count, word in ((found.errored, "judge errors"), (found.skipped, "skipped"))
+        if count
+    ]
+    return f"no case was scored ({', '.join(parts)})"
+
+
+def _compare(
+    key: GateKey,
+    bound: float,
+    value: float,
+    interval: Interval | None,
+    found: Aggregate,
+    confidence: float | None,
+) -> tuple[Outcome, str]:
+    upper = key.startswith("max_")
+    if confidence is None or key == "min_cases":
+        return ("passed" if _holds(value, bound, upper) else "missed"), ""
+    if interval is None:
+        return "missed", f"no interval: {found.no_interval}"
+    edge = interval.high if upper else interval.low
+    if _holds(edge, bound, upper):
+        return "passed", ""
+    end = "upper" if upper else "lower"
+    return "missed", f"the {end} end at {100 * confidence:g} % does not clear it"
+
+
+def _holds(value: float, bound: float, upper: bool) -> bool:
+    return value <= bound + TOLERANCE if upper else value >= bound - TOLERANCE

@@ -1,0 +1,320 @@
+"""The summary of a run: per suite its aggregates, gates, counts and cost. Pure.
+
+:func:`summarise` is called once, after the last case; reports render what it returns, and
+``Summary.to_yaml_dict`` is what ``summary.yaml`` holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_agent_eval.evidence.aggregate import (
+    Aggregate,
+    JudgeInfo,
+    aggregate_judge,
+    case_scores,
+)
+from pytest_agent_eval.evidence.claims import claims
+from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
+from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
+from pytest_agent_eval.results import TrialResult
+
+__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "summarise"]
+
+HALVES = ("dev", "holdout")
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteInfo:
+    """What a summary needs to know of a suite, in values that can be stored as JSON.
+
+    Attributes:
+        key: as in ``TrialResult.suite``.
+        name: shown in reports.
+        file: its eval.yaml, relative to the root directory.
+        digest: of that file.
+        judges: in the suite's order.
+        thresholds: judge name -> key -> bound or modifier.
+        total: cases in the dataset after the suite's own filters, by split.
+        selected: cases that the user's selection left, by split.
+        without_group: cases that lack the annotation named by ``split.by``.
+        pass_rule: ``execution.pass``: how a case's trials make its outcome.
+        variants: names of the variants that run; a case counts once for each.
+    """
+
+    key: str
+    name: str
+    file: str = ""
+    digest: str = ""
+    judges: tuple[JudgeInfo, ...] = ()
+    thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    total: Mapping[str, int] = field(default_factory=dict)
+    selected: Mapping[str, int] = field(default_factory=dict)
+    without_group: int = 0
+    pass_rule: PassRule = "all"
+    variants: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types; :meth:`from_dict` reads it back."""
+        return {
+            "key": self.key,
+            "name": self.name,
+            "file": self.file,
+            "digest": self.digest,
+            "judges": [judge.to_dict() for judge in self.judges],
+            "thresholds": {name: dict(keys) for name, keys in self.thresholds.items()},
+            "total": dict(self.total),
+            "selected": dict(self.selected),
+            "without_group": self.without_group,
+            "pass_rule": self.pass_rule,
+            "variants": list(self.variants),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SuiteInfo:
+        """The inverse of :meth:`to_dict`; unknown keys are ignored."""
+        known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
+        known["judges"] = tuple(JudgeInfo.from_dict(item) for item in known.get("judges", ()))
+        known["variants"] = tuple(known.get("variants", ()))
+        return cls(**known)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over trials. Unknown is not zero: how many trials are unknown is counted.
+
+    Attributes:
+        trials: how many.
+        cost_usd: sum of the known costs; None when none is known.
+        unknown_costs: trials that did not say what they cost.
+        input_tokens, output_tokens, cache_read_tokens, cache_create_tokens, num_turns: sums of
+            what is known; None when nothing is.
+        duration_s, judging_s: seconds of agents' wall clock; of judging.
+    """
+
+    trials: int = 0
+    cost_usd: float | None = None
+    unknown_costs: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_create_tokens: int | None = None
+    num_turns: int | None = None
+    duration_s: float = 0.0
+    judging_s: float = 0.0
+
+    @classmethod
+    def of(cls, results: Iterable[TrialResult]) -> Totals:
+        """Sum over the trials that were started."""
+        started = [result for result in results if result.execution is not None]
+        costs = [r.usage.cost_usd for r in started if r.usage.cost_usd is not None]
+        return cls(
+            trials=len(started),
+            cost_usd=math.fsum(costs) if costs else None,
+            unknown_costs=len(started) - len(costs),
+            input_tokens=_sum(r.usage.input_tokens for r in started),
+            output_tokens=_sum(r.usage.output_tokens for r in started),
+            cache_read_tokens=_sum(r.usage.cache_read_tokens for r in started),
+            cache_create_tokens=_sum(r.usage.cache_create_tokens for r in started),
+            num_turns=_sum(r.usage.num_turns for r in started),
+            duration_s=math.fsum(r.duration_s for r in started),
+            judging_s=math.fsum(r.judging_s for r in started),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """A mapping of JSON types."""
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["duration_s"] = round(self.duration_s, 3)
+        data["judging_s"] = round(self.judging_s, 3)
+        return data
+
+    def metrics(self) -> dict[str, float | None]:
+        """``run_metrics`` of summary.yaml: ratios, None where a part is unknown or zero.
+
+        The cache hit rate is the share of input tokens that were read from the cache.
+        """
+        tokens = _sum((self.input_tokens, self.output_tokens))
+        read_in = _sum((self.input_tokens, self.cache_read_tokens, self.cache_create_tokens))
+        millions = tokens / 1e6 if tokens else None
+        return {
+            "cost_per_turn_usd": _ratio(self.cost_usd, self.num_turns),
+            "output_tokens_per_turn": _ratio(self.output_tokens, self.num_turns),
+            "cache_hit_rate": _ratio(self.cache_read_tokens, read_in),
+            "cost_per_mtok_usd": _ratio(self.cost_usd, millions),
+        }
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return part / whole if part is not None and whole else None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteSummary:
+    """What one suite came to.
+
+    Attributes:
+        info: the suite.
+        cases: its cases (in their variants) in the order of the results.
+        aggregates: judges in their order, each with ``dev``, ``holdout`` and ``all``.
+        gates: in the order of ``thresholds``.
+        statuses: status -> cases, only those that occur.
+        totals: cost, tokens, time; attempts that were repeated are included.
+        coverage: cases in the dataset, selected, with a result.
+        claims: what the sample can and cannot show, one sentence each.
+    """
+
+    info: SuiteInfo
+    cases: tuple[CaseOutcome, ...]
+    aggregates: tuple[Aggregate, ...]
+    gates: tuple[Gate, ...]
+    statuses: Mapping[str, int]
+    totals: Totals
+    coverage: Coverage
+    claims: tuple[str, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Every selected case has a result."""
+        done, wanted = self.coverage.finished, self.coverage.selected
+        return all(done.get(half, 0) >= count for half, count in wanted.items())
+
+    def to_yaml_dict(self) -> dict[str, Any]:
+        """The suite's part of summary.yaml."""
+        overall = [found for found in self.aggregates if found.split == "all"]
+        halves = [half for half in HALVES if any(a.split == half for a in self.aggregates)]
+        kinds = {judge.name: judge.kind for judge in self.info.judges}
+        return {
+            "suite": self.info.name,
+            "file": self.info.file,
+            "complete": self.complete,
+            "judges": {found.judge: found.to_dict() for found in overall},
+            "splits": {
+                half: {a.judge: a.to_dict() for a in self.aggregates if a.split == half}
+                for half in halves
+            },
+            "gates": [gate.to_dict() for gate in self.gates],
+            "status": dict(self.statuses),
+            "coverage": {
+                "total": dict(self.coverage.total),
+                "selected": dict(self.coverage.selected),
+                "finished": dict(self.coverage.finished),
+            },
+            "notes": list(self.claims),
+            "usage": self.totals.to_dict(),
+            "run_metrics": self.totals.metrics(),
+            "cases": {case.label: case.to_dict() for case in self.cases},
+            "per_case": {case.label: case.verdicts(kinds) for case in self.cases},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a run came to.
+
+    Attributes:
+        suites: in the order they were given.
+        interrupted: the session ended before its last case.
+    """
+
+    suites: tuple[SuiteSummary, ...]
+    interrupted: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """The session ended by itself and every selected case has a result."""
+        return not self.interrupted and all(suite.complete for suite in self.suites)
+
+    @property
+    def gates(self) -> tuple[Gate, ...]:
+        """The gates of all suites."""
+        return tuple(gate for suite in self.suites for gate in suite.gates)
+
+    @property
+    def missed(self) -> tuple[Gate, ...]:
+        """The gates that fail the session."""
+        return tuple(gate for gate in self.gates if gate.outcome == "missed")
+
+    def to_yaml_dict(self, run_id: str = "") -> dict[str, Any]:
+        """What summary.yaml holds: JSON types only.
+
+        One suite is written flat, in the shape that tools for this format read; several are
+        written below ``suites``, by key.
+        """
+        head: dict[str, Any] = {"run_id": run_id, "complete": self.complete}
+        if len(self.suites) == 1:
+            return {**head, **self.suites[0].to_yaml_dict(), "complete": self.complete}
+        return {**head, "suites": {s.info.key: s.to_yaml_dict() for s in self.suites}}
+
+
+def summarise(
+    infos: Sequence[SuiteInfo],
+    results: Iterable[TrialResult],
+    *,
+    gate_mode: GateMode = "complete",
+    confidence: float = 0.95,
+    superseded: Iterable[TrialResult] = (),
+    interrupted: bool = False,
+) -> Summary:
+    """Aggregate results and decide gates, suite by suite.
+
+    Args:
+        infos: the suites; results of other suites are left out.
+        results: each trial once, in any order (of one trial the last attempt).
+        gate_mode: whether gates are decided when part of a suite did not run.
+        confidence: of the intervals shown; a gate may name its own.
+        superseded: earlier attempts of trials: their cost counts, their verdicts do not.
+        interrupted: the session ended before its last case.
+    """
+    by_suite: dict[str, list[TrialResult]] = {info.key: [] for info in infos}
+    earlier: dict[str, list[TrialResult]] = {info.key: [] for info in infos}
+    for found, groups in ((results, by_suite), (superseded, earlier)):
+        for result in found:
+            if result.suite in groups:
+                groups[result.suite].append(result)
+    suites = tuple(
+        _suite(info, by_suite[info.key], earlier[info.key], gate_mode, confidence) for info in infos
+    )
+    return Summary(suites, interrupted)
+
+
+def _suite(
+    info: SuiteInfo,
+    results: Sequence[TrialResult],
+    earlier: Sequence[TrialResult],
+    mode: GateMode,
+    confidence: float,
+) -> SuiteSummary:
+    cases = case_outcomes(results, info.pass_rule)
+    finished = dict.fromkeys(HALVES, 0)
+    statuses: dict[str, int] = {}
+    for case in cases:
+        statuses[case.status] = statuses.get(case.status, 0) + 1
+        if case.ran:
+            finished[case.split] = finished.get(case.split, 0) + 1
+    coverage = Coverage(info.total, info.selected, finished)
+    scores = case_scores(results, info.judges)
+    present = {case.split for case in cases}
+    aggregates = tuple(
+        found
+        for judge in info.judges
+        for found in aggregate_judge(judge, scores[judge.name], present, confidence)
+    )
+    gates = decide_gates(info.key, info.thresholds, info.judges, scores, coverage, mode=mode)
+    return SuiteSummary(
+        info=info,
+        cases=cases,
+        aggregates=aggregates,
+        gates=gates,
+        statuses=statuses,
+        totals=Totals.of([*results, *earlier]),
+        coverage=coverage,
+        claims=claims(aggregates, info.thresholds),
+    )
