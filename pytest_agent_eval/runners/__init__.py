@@ -1,0 +1,36 @@
+"""Runners: the only place where an agent is touched.
+
+:mod:`.base` is the contract, :mod:`.process` the one place that starts processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pytest_agent_eval.runners.base import (
+    Execution,
+    Failure,
+    Runner,
+    RunnerContext,
+    RunnerType,
+    Task,
+)
+
+__all__ = ["BUILTIN", "Execution", "Failure", "Runner", "RunnerContext", "RunnerType", "Task"]
+
+
+def _command(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.command import CommandRunner
+
+    return CommandRunner(context)
+
+
+def _python(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.python import PythonRunner
+
+    return PythonRunner(context)
+
+
+BUILTIN: Mapping[str, RunnerType] = MappingProxyType({"cli": _command, "python": _python})
+"""Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

@@ -1,0 +1,78 @@
+"""A file that takes any amount of output and keeps its head and its tail."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["CappedLog"]
+
+_MARKER_ROOM = 128
+_CHUNK = 1024 * 1024
+
+
+class CappedLog:
+    """Output written to a file of at most ``cap`` bytes: the middle is dropped.
+
+    The first half of the file holds the head. The second half is used as a ring while output
+    comes in, and put in order when the log is closed, so neither memory nor disk grows with
+    what is written. The file is made when the first byte comes.
+
+    Args:
+        path: of the file; an existing one is replaced.
+        cap: bytes, at least 1 KiB.
+    """
+
+    def __init__(self, path: str, cap: int) -> None:
+        cap = max(cap, 1024)
+        self._path = path
+        self._head = cap // 2
+        self._ring = cap - self._head - _MARKER_ROOM
+        self._file: int | None = None
+        self.total = 0
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes, which are not empty."""
+        if self._file is None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
+            self._file = os.open(self._path, flags, 0o644)
+        view = memoryview(data)
+        while view:
+            if self.total < self._head:
+                room, position = self._head - self.total, self.total
+            else:
+                offset = (self.total - self._head) % self._ring
+                room, position = self._ring - offset, self._head + offset
+            written = os.pwrite(self._file, view[:room], position)
+            self.total += written
+            view = view[written:]
+
+    def close(self) -> None:
+        """Put head, marker and tail in order. Nothing is written afterwards."""
+        if self._file is None:
+            return
+        try:
+            if self.total > self._head + self._ring:
+                self._put_in_order(self._file)
+        finally:
+            os.close(self._file)
+            self._file = None
+
+    def _put_in_order(self, file: int) -> None:
+        dropped = self.total - self._head - self._ring
+        marker = b"\n[... %d bytes dropped ...]\n" % dropped
+        start = (self.total - self._head) % self._ring
+        ring = bytearray()
+        while len(ring) < self._ring:
+            ring += os.pread(file, min(_CHUNK, self._ring - len(ring)), self._head + len(ring))
+        position = self._head
+        for part in (marker, memoryview(ring)[start:], memoryview(ring)[:start]):
+            position += _write_all(file, part, position)
+        os.ftruncate(file, position)
+
+
+def _write_all(file: int, data: bytes | memoryview, position: int) -> int:
+    view = memoryview(data)
+    done = 0
+    while done < len(view):
+        done += os.pwrite(file, view[done:], position + done)
+    return done

@@ -1,0 +1,138 @@
+"""``runner.type: cli``: the agent is a command."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pytest_agent_eval.cases.templates import command_words
+from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.runners.base import Execution, Failure, RunnerContext, Task
+from pytest_agent_eval.runners.environment import (
+    agent_environment,
+    caller_environment,
+    resolve_variables,
+)
+from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+
+__all__ = ["CommandRunner"]
+
+MAX_MESSAGE_BYTES = 1024 * 1024
+"""The final message is the end of stdout, at most this much of it."""
+
+
+class CommandRunner:
+    """Runs ``runner.command`` in the workspace; exit status 0 means that it worked.
+
+    The command is looked up in the agent's ``PATH``. One given with a relative path
+    (``tools/agent``, ``./agent.sh``) is taken from the suite's directory when it is there, and
+    else from the workspace.
+
+    Raises:
+        RunnerError: the suite names no command.
+    """
+
+    def __init__(self, context: RunnerContext) -> None:
+        runner = context.suite.config.runner
+        if not runner.command:
+            raise RunnerError("runner.command is missing: runner.type cli needs it")
+        self._command = runner.command
+        self._config_dir = str(context.suite.directory)
+        self._cap = context.max_output_bytes
+        hidden = (str(context.suite.dataset_directory),)
+        self._base = caller_environment(runner.env_policy or "inherit", os.environ, hidden=hidden)
+        self._env, self._notes = resolve_variables(runner.env, os.environ, key="runner.env")
+
+    def run(self, task: Task) -> Execution:
+        """Run the command once.
+
+        Raises:
+            RunnerError: it cannot be started.
+            TemplateError: a placeholder of the command cannot be filled.
+        """
+        argv = command_words(self._command, self._values(task))
+        if argv:
+            argv[0] = self._locate(argv[0])
+        stdout = os.path.join(task.log_dir, "stdout.log")
+        outcome = run_process(
+            argv,
+            cwd=str(task.workspace),
+            env=agent_environment(task, self._base, self._env),
+            timeout=task.timeout,
+            stdout_path=stdout,
+            stderr_path=os.path.join(task.log_dir, "stderr.log"),
+            cap=self._cap,
+            trial_id=task.trial_id,
+            cancelled=task.cancelled,
+        )
+        failure, error = _failure(outcome, task)
+        return Execution(
+            output=_tail(stdout) if outcome.stdout_bytes else "",
+            exit_code=outcome.exit_code,
+            timed_out=outcome.timed_out,
+            failure=failure,
+            error=error,
+            duration_s=outcome.duration_s,
+            notes=(*self._notes, *_notes(outcome)),
+        )
+
+    def _values(self, task: Task) -> dict[str, Any]:
+        """Fields of the input, under the variant's values, under the names of the contract."""
+        return {
+            **task.input,
+            **task.values,
+            "agent": task.skill,
+            "workspace": str(task.workspace),
+            "output_dir": str(task.output_dir),
+            "model": task.model,
+            "subagent_model": task.subagent_model,
+            "timeout": _number(task.timeout),
+            "max_budget_usd": _number(task.max_budget_usd),
+            "effort": task.effort,
+            "system_prompt": task.system_prompt,
+            "args": task.arguments or task.prompt,
+            "prompt": task.prompt,
+            "config_dir": self._config_dir,
+        }
+
+    def _locate(self, command: str) -> str:
+        if "/" in command and not os.path.isabs(command):
+            candidate = os.path.join(self._config_dir, command)
+            if os.path.isfile(candidate):
+                return os.path.normpath(candidate)
+        return command
+
+
+def _number(value: float) -> str:
+    """``60`` for 60.0: commands often take whole numbers only."""
+    return str(int(value)) if value == int(value) else str(value)
+
+
+def _tail(path: str) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_MESSAGE_BYTES))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _failure(outcome: ProcessOutcome, task: Task) -> tuple[Failure | None, str]:
+    if outcome.timed_out:
+        return "timeout", f"timed out after {task.timeout:g} s"
+    if outcome.cancelled:
+        return "infrastructure", "cancelled before it ended"
+    return None, ""
+
+
+def _notes(outcome: ProcessOutcome) -> list[str]:
+    notes = []
+    if outcome.leftovers:
+        notes.append(f"ended {_count(outcome.leftovers)} that the agent left running")
+    if outcome.survivors:
+        notes.append(f"{_count(outcome.survivors)} of the agent could not be ended")
+    return notes
+
+
+def _count(number: int) -> str:
+    return f"{number} process" if number == 1 else f"{number} processes"

@@ -1,0 +1,335 @@
+"""The one place that starts processes."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.runners.capped_log import CappedLog
+from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
+
+__all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "run_process"]
+
+MAX_OUTPUT_BYTES = 16 * 1024 * 1024
+
+_CANCEL_POLL_S = 0.2
+_WAIT_POLL_S = 0.02  # only where the system cannot wake us when a process ends
+_DRAIN_S = 0.5
+_LEFTOVER_GRACE_S = 2.0
+_FIRST_RECORD_S = 0.5
+_LAST_RECORD_S = 10.0
+_KILL_ROUNDS = 40
+_CHUNK = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessOutcome:
+    """How a process ended.
+
+    Attributes:
+        exit_code: its exit status, negative for a signal it died of by itself; None when it was
+            ended because of its timeout or a cancellation, or was never started (cancelled).
+        timed_out, cancelled: why it was ended.
+        duration_s: seconds of wall clock until it ended or its time was up.
+        stdout_bytes, stderr_bytes: bytes it wrote, dropped ones included.
+        leftovers: processes that it left behind and that were ended.
+        survivors: processes that could not be ended.
+    """
+
+    exit_code: int | None
+    timed_out: bool = False
+    cancelled: bool = False
+    duration_s: float = 0.0
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    leftovers: int = 0
+    survivors: int = 0
+
+
+def run_process(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    timeout: float,
+    stdout_path: str,
+    stderr_path: str,
+    cap: int = MAX_OUTPUT_BYTES,
+    trial_id: str = "",
+    cancelled: threading.Event | None = None,
+    grace: float = 5.0,
+) -> ProcessOutcome:
+    """Run a command in its own session, with empty stdin, and wait for it.
+
+    When this returns, no process that the command started is running: on a timeout or a
+    cancellation the tree gets SIGTERM, and SIGKILL after ``grace``; after a normal end what was
+    left behind is ended likewise, sooner.
+
+    Args:
+        argv: the command and its arguments; looked up in the ``PATH`` of ``env``.
+        cwd: its working directory.
+        env: its whole environment.
+        timeout: seconds of wall clock.
+        stdout_path: file for its output, made when there is any.
+        stderr_path: file for its error output, likewise.
+        cap: bytes kept of each; the middle of a longer one is dropped.
+        trial_id: marks the environment, so that detached processes are found.
+        cancelled: ends the command early when set.
+        grace: seconds between SIGTERM and SIGKILL.
+
+    Raises:
+        RunnerError: the command cannot be started.
+    """
+    if cancelled is not None and cancelled.is_set():
+        return ProcessOutcome(None, cancelled=True)
+    if trial_id:
+        env = {**env, MARKER: trial_id}
+    process = _start(argv, cwd, env)
+    running = _Running(process, CappedLog(stdout_path, cap), CappedLog(stderr_path, cap), trial_id)
+    _LIVE.add(running.tree)
+    try:
+        return running.follow(timeout, cancelled, grace)
+    except BaseException:
+        running.end_tree(0)
+        raise
+    finally:
+        running.close()
+        _LIVE.remove(running.tree)
+
+
+class _Running:
+    """One started process, its pipes and its tree; used by the thread that waits for it."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], out: CappedLog, err: CappedLog, trial_id: str
+    ) -> None:
+        self.tree = ProcessTree(process.pid, trial_id)
+        self._process = process
+        self._started = time.monotonic()
+        self._out, self._err = out, err
+        self._poll = select.poll()
+        self._logs: dict[int, CappedLog] = {}
+        for stream, log in ((process.stdout, out), (process.stderr, err)):
+            if stream is not None:
+                self._logs[stream.fileno()] = log
+                self._poll.register(stream.fileno(), select.POLLIN)
+        self._ended = False
+        self._pidfd = _open_pidfd(process.pid)
+        if self._pidfd is not None:
+            self._poll.register(self._pidfd, select.POLLIN)
+
+    def follow(
+        self, timeout: float, cancelled: threading.Event | None, grace: float
+    ) -> ProcessOutcome:
+        """Wait until the process has ended, or end it."""
+        was_cancelled = self._wait(self._started + timeout, cancelled)
+        duration = time.monotonic() - self._started
+        leftovers = survivors = 0
+        code: int | None = None
+        if self._ended:
+            code = self._process.wait()
+            self._drain(_DRAIN_S)
+            if self.tree.left_something(duration):
+                leftovers, survivors = self.end_tree(min(grace, _LEFTOVER_GRACE_S))
+                self._drain(_DRAIN_S)
+        else:
+            _, survivors = self.end_tree(grace)
+            self._drain(_DRAIN_S)
+        return ProcessOutcome(
+            exit_code=code,
+            timed_out=code is None and not was_cancelled,
+            cancelled=was_cancelled,
+            duration_s=duration,
+            stdout_bytes=self._out.total,
+            stderr_bytes=self._err.total,
+            leftovers=leftovers,
+            survivors=survivors,
+        )
+
+    def end_tree(self, grace: float) -> tuple[int, int]:
+        """SIGTERM, after ``grace`` SIGKILL until nothing is left; (processes ended, survivors).
+
+        Output goes on being read meanwhile, or a process could block on a full pipe.
+        """
+        seen: set[tuple[int, float]] = set()
+        until = time.monotonic() + grace
+        pause = 0.005
+        number: int = signal.SIGTERM if grace > 0 else signal.SIGKILL
+        rounds = 0
+        while True:
+            members = self.tree.signal(number)
+            seen.update((member.pid, member.started) for member in members)
+            if not members or rounds >= _KILL_ROUNDS:
+                break
+            self._pump_for(pause)
+            pause = min(pause * 2, 0.25)
+            if number == signal.SIGKILL:
+                rounds += 1
+            elif time.monotonic() >= until:
+                number, pause = signal.SIGKILL, 0.005
+        self._process.poll()
+        return len(seen), len(members)
+
+    def close(self) -> None:
+        """Close pipes and logs. What still holds the other end of a pipe cannot hold us."""
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        if self._pidfd is not None:
+            os.close(self._pidfd)
+        self._out.close()
+        self._err.close()
+
+    def _wait(self, deadline: float, cancelled: threading.Event | None) -> bool:
+        """Until the process ends, its time is up or it is cancelled; whether cancelled."""
+        record_every = _FIRST_RECORD_S
+        record_at = self._started + record_every
+        while not self._ended:
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            if cancelled is not None and cancelled.is_set():
+                return True
+            if now >= record_at:
+                self.tree.record()
+                record_every = min(record_every * 2, _LAST_RECORD_S)
+                record_at = now + record_every
+            seconds = min(deadline, record_at) - now
+            self._pump(seconds if cancelled is None else min(seconds, _CANCEL_POLL_S))
+        return False
+
+    def _drain(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while self._logs and (left := until - time.monotonic()) > 0:
+            self._pump(left)
+
+    def _pump_for(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._pump(left)
+
+    def _pump(self, seconds: float) -> None:
+        """Wait at most this long for output or the end, and take what has come."""
+        if self._pidfd is None and not self._ended:
+            seconds = min(seconds, _WAIT_POLL_S)
+        for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000):
+            if descriptor == self._pidfd:
+                self._poll.unregister(descriptor)
+                self._ended = True
+                continue
+            data = os.read(descriptor, _CHUNK)
+            if data:
+                self._logs[descriptor].write(data)
+            else:
+                self._poll.unregister(descriptor)
+                del self._logs[descriptor]
+        if self._pidfd is None and not self._ended:
+            self._ended = self._process.poll() is not None
+
+
+class _LiveTrees:
+    """The trees of running processes, ended when the interpreter exits.
+
+    The only state of a module in this package: a thread that waits for an agent may be frozen
+    by the interpreter's end without running its ``finally``, and then only ``atexit``, which
+    belongs to the interpreter and to no object, can still end the agent.
+    """
+
+    def __init__(self) -> None:
+        self._trees: set[ProcessTree] = set()
+        self._registered_for = 0
+
+    def add(self, tree: ProcessTree) -> None:
+        if self._registered_for != os.getpid():  # a forked child has none of its parent's
+            self._trees = set()
+            self._registered_for = os.getpid()
+            atexit.register(self.end_all)
+        self._trees.add(tree)
+
+    def remove(self, tree: ProcessTree) -> None:
+        self._trees.discard(tree)
+
+    def end_all(self, grace: float = 5.0) -> None:
+        """SIGTERM to all, SIGKILL after ``grace`` seconds."""
+        if self._registered_for != os.getpid():
+            return
+        until = time.monotonic() + grace
+        while self._signal_all(signal.SIGTERM) and time.monotonic() < until:
+            time.sleep(0.05)
+        for _ in range(_KILL_ROUNDS):
+            if not self._signal_all(signal.SIGKILL):
+                break
+            time.sleep(0.02)
+        self._trees.clear()
+
+    def _signal_all(self, number: int) -> int:
+        return sum(len(tree.signal(number)) for tree in list(self._trees))
+
+
+_LIVE = _LiveTrees()
+
+
+def _open_pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when the process ends; None where there is no such."""
+    opener = getattr(os, "pidfd_open", None)
+    if opener is None:
+        return None
+    try:
+        descriptor: int = opener(pid)
+    except OSError:
+        return None
+    return descriptor
+
+
+def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    if not argv or not argv[0]:
+        raise RunnerError("the command is empty")
+    try:
+        return subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise RunnerError(_explain(error, argv, cwd, env)) from None
+
+
+def _explain(
+    error: OSError | ValueError, argv: Sequence[str], cwd: str, env: Mapping[str, str]
+) -> str:
+    command = argv[0]
+    if isinstance(error, ValueError):
+        return f"the command {command!r} cannot be started: {error}"
+    if not os.path.isdir(cwd):
+        return f"the command {command!r} cannot be started: no directory {cwd}"
+    if error.errno == errno.ENOENT:
+        if "/" in command:
+            if os.path.exists(os.path.join(cwd, command)):
+                return f"the command {command!r} names an interpreter that does not exist (#! line)"
+            return f"the command {command!r} does not exist"
+        path = env.get("PATH", os.defpath)
+        return f"the command {command!r} was not found; PATH of the agent is {path}"
+    if error.errno == errno.E2BIG:
+        longest = max(len(os.fsencode(word)) for word in argv)
+        return (
+            f"the command line of {command!r} is too long: its longest argument has "
+            f"{longest:,} bytes; let the agent read the input file instead"
+        )
+    if error.errno == errno.ENOEXEC:
+        return f"the command {command!r} is no program the system can run; a script needs a #! line"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"the command {command!r} is not executable ({error.strerror}); try chmod +x"
+    return f"the command {command!r} cannot be started: {error.strerror or error}"
