@@ -1,0 +1,189 @@
+"""The section that the plugin adds to the end of pytest's terminal output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_agent_eval.evidence.aggregate import Aggregate
+from pytest_agent_eval.evidence.gates import Gate
+from pytest_agent_eval.evidence.outcomes import CaseOutcome
+from pytest_agent_eval.evidence.summary import SuiteSummary, Summary
+from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
+from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
+
+__all__ = ["Line", "gate_text", "summary_lines"]
+
+Markup = Literal["", "bold", "green", "red", "yellow"]
+_MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
+_STATUSES = ("failed", "error", "passed", "tolerated", "skipped")
+_NAMES_SHOWN = 5
+_WIDEST_NAME = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text without its newline, and how all of it is to be marked up."""
+
+    text: str
+    markup: Markup = ""
+
+
+def summary_lines(
+    summary: Summary,
+    *,
+    width: int = 80,
+    verbosity: int = 0,
+    stored_in: str = "",
+    notes: Sequence[str] = (),
+) -> list[Line]:
+    """The section's lines, for all suites.
+
+    Args:
+        summary: of the run.
+        width: columns of the terminal.
+        verbosity: pytest's; below 0 only gates and what failed to be decided, from 1 on all
+            names of tolerated cases and the method of each interval.
+        stored_in: the run directory as it should be printed; empty if nothing was stored.
+        notes: more sentences worth a line (a torn line, a warning of the run).
+    """
+    lines: list[Line] = []
+    for suite in summary.suites:
+        if lines and verbosity >= 0:
+            lines.append(Line(""))
+        lines += _suite_lines(suite, width, verbosity)
+    for note in notes:
+        lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
+    if summary.interrupted:
+        lines.append(Line("incomplete: the run ended before its last case", "yellow"))
+    if stored_in and verbosity >= 0:
+        lines.append(Line(f"stored in {one_line(stored_in)}"))
+    return lines
+
+
+def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
+    gates = [line for gate in suite.gates for line in _gate_lines(gate, width)]
+    if verbosity < 0:
+        return gates
+    counts = ", ".join(
+        count(number, "error") if status == "error" else f"{number:,} {status}"
+        for status in _STATUSES
+        if (number := suite.statuses.get(status, 0))
+    )
+    heading = f"{one_line(suite.info.name)}: {counts or 'no case ran'}"
+    lines = [Line(text, "bold") for text in hanging(heading, width)]
+    lines += _judge_lines(suite, width, verbosity)
+    lines += _tolerated(suite.cases, width, verbosity)
+    lines += [Line(f"  {text}") for text in hanging(_usage(suite), width - 2)]
+    if suite.info.without_group:
+        text = f"{count(suite.info.without_group, 'case')} without a group: split by name"
+        lines.append(Line(f"  {text}"))
+    for claim in suite.claims:
+        lines += [Line(f"  {text}") for text in hanging(claim, width - 2)]
+    return [*lines, *gates]
+
+
+def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
+    shown = [a for a in suite.aggregates if a.cases and (a.split != "all" or a.kind == "mixed")]
+    names = {a.judge: one_line(a.judge, _WIDEST_NAME) for a in shown}
+    column = max(map(display_width, names.values()), default=0)
+    halves = max((len(a.split) for a in shown), default=0)
+    lines, last = [], ""
+    for found in shown:
+        name = names[found.judge] if found.judge != last else ""
+        last = found.judge
+        lead = f"  {padded(name, column)}  {found.split:{halves}}  "
+        texts = hanging(_aggregate_text(found, verbosity), width - display_width(lead), indent=2)
+        markup: Markup = "yellow" if found.errored or found.kind == "mixed" else ""
+        for text in texts:
+            lines.append(Line(lead + text, markup))
+            lead = " " * display_width(lead)
+    return lines
+
+
+def _aggregate_text(found: Aggregate, verbosity: int) -> str:
+    """``pass rate 0.90 [0.74, 0.97] over 30 cases, 2 skipped``."""
+    if found.value is None:
+        parts = [found.no_interval]
+    else:
+        what = "pass rate" if found.kind == "rate" else "mean"
+        number = estimate(found.value, found.interval)
+        parts = [f"{what} {number} over {count(found.scored, 'case')}"]
+        if found.interval is None:
+            parts.append(f"no interval: {found.no_interval}")
+        elif verbosity > 0:
+            parts.append(found.interval.method)
+    if found.errored:
+        judged = found.cases - found.skipped
+        parts.append(f"{found.scored} of {judged} scored, {count(found.errored, 'judge error')}")
+    if found.skipped:
+        parts.append(f"{found.skipped} skipped")
+    if found.pass_at_k is not None and found.pass_hat_k is not None:
+        k = found.trials
+        parts.append(f"pass@{k} {found.pass_at_k:.2f}, pass^{k} {found.pass_hat_k:.2f}")
+        parts.append(f"{found.flaky} flaky")
+    return ", ".join(parts)
+
+
+def _tolerated(cases: Iterable[CaseOutcome], width: int, verbosity: int) -> list[Line]:
+    names = [one_line(case.label) for case in cases if case.status == "tolerated"]
+    if not names:
+        return []
+    shown = names if verbosity > 0 else names[:_NAMES_SHOWN]
+    more = f" and {len(names) - len(shown)} more" if len(shown) < len(names) else ""
+    text = f"tolerated: {', '.join(shown)}{more}"
+    return [Line(f"  {part}", "yellow") for part in hanging(text, width - 2)]
+
+
+def _usage(suite: SuiteSummary) -> str:
+    totals = suite.totals
+    cost = "cost unknown" if totals.cost_usd is None else money(totals.cost_usd)
+    if totals.cost_usd is not None and totals.unknown_costs:
+        cost += f" and {count(totals.unknown_costs, 'trial')} of unknown cost"
+    parts = [cost]
+    if totals.input_tokens is not None or totals.output_tokens is not None:
+        read, written = tokens(totals.input_tokens or 0), tokens(totals.output_tokens or 0)
+        parts.append(f"{read} tokens in, {written} out")
+    parts.append(f"{seconds(totals.duration_s)} of agent time, {seconds(totals.judging_s)} judging")
+    return ", ".join(parts)
+
+
+def gate_text(gate: Gate) -> str:
+    """``GATE answer min_mean >= 3.5: 3.72 [3.41, 4.02] over 40 cases -> passed``."""
+    head = f"GATE {one_line(gate.judge)} {gate.key} {gate.operator} {gate.bound:g}"
+    modifiers = [gate.split] if gate.split else []
+    if gate.confidence is not None:
+        modifiers.append(f"at {100 * gate.confidence:g} %")
+    if modifiers:
+        head += f" ({', '.join(modifiers)})"
+    if gate.outcome == "not decided":
+        return f"{head}: not decided ({gate.reason})"
+    if gate.value is None:
+        return f"{head}: {gate.reason} -> {gate.outcome}"
+    if gate.key == "min_cases":
+        return f"{head}: {count(gate.cases, 'case')} -> {gate.outcome}"
+    number = _apart_from_bound(gate, gate.value)
+    reason = f" ({gate.reason})" if gate.reason else ""
+    return f"{head}: {number} over {count(gate.cases, 'case')} -> {gate.outcome}{reason}"
+
+
+def _apart_from_bound(gate: Gate, value: float) -> str:
+    """The estimate; a missed 0.8996 must not read as ``0.90`` beside its bound of 0.9."""
+    number = estimate(value, gate.interval)
+    shown, _, interval = number.partition(" ")
+    if gate.outcome == "missed" and float(shown) == gate.bound and value != gate.bound:
+        return f"{value:.6g} {interval}".rstrip()
+    return number
+
+
+def _gate_lines(gate: Gate, width: int) -> list[Line]:
+    """The gate's line, which stays in one piece for those who search for it; only the reason of
+    a miss may go to a second one.
+    """
+    text, markup = gate_text(gate), _MARKUP[gate.outcome]
+    reason = f"({gate.reason})"
+    too_long = display_width(text) > width
+    if too_long and gate.outcome == "missed" and text.endswith(f" {reason}"):
+        return [Line(text[: -len(reason) - 1], markup), Line(f"    {reason}", markup)]
+    return [Line(text, markup)]
