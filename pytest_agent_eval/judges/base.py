@@ -1,0 +1,51 @@
+"""The contract of a judge: a record in, a raw answer out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.suite import JudgeConfig, Suite
+
+__all__ = ["Judge", "JudgeContext", "JudgeKind"]
+
+
+class Judge(Protocol):
+    """Judges records; called from several threads at once, so it keeps no state of a record."""
+
+    def __call__(self, record: Mapping[str, Any]) -> Any:
+        """Judge one record.
+
+        Returns:
+            A bool or a number, ``(value, rationale)``, or an object with ``value`` and
+            ``rationale`` such as a :class:`~pytest_agent_eval.results.Verdict`.
+
+        May raise anything: the verdict is a judge error then.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeContext:
+    """What a judge kind gets to make one judge of a suite.
+
+    Attributes:
+        config: the judge's own entry.
+        suite: the suite it belongs to.
+        rootdir: importable beside the suite's directory.
+        builtin_dirs: the project's own directories of builtin judges.
+        place: the entry's path in the suite's file, such as ``judges[2]``.
+    """
+
+    config: JudgeConfig
+    suite: Suite
+    rootdir: Path
+    builtin_dirs: tuple[Path, ...] = ()
+    place: str = ""
+
+
+JudgeKind = Callable[[JudgeContext], Judge]
+"""Makes a judge. Raises SuiteError, with the path of the offending key, when it cannot be made."""

@@ -1,0 +1,3 @@
+"""The builtin judges, one file each, in directories by category."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Judges of what a trial cost."""
+
+from __future__ import annotations

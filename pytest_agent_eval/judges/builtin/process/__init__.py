@@ -1,0 +1,3 @@
+"""Judges of how the agent worked."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Judges of what the agent produced."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""Judges of harm."""
+
+from __future__ import annotations
