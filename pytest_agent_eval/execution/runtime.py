@@ -1,0 +1,139 @@
+"""What all trials of a suite share, worked out once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pytest_agent_eval.cases.templates import Template, compile_template
+from pytest_agent_eval.execution.workspace import Contents
+from pytest_agent_eval.results import Verdict
+from pytest_agent_eval.runners.base import Runner
+from pytest_agent_eval.runners.environment import resolve_variables
+
+if TYPE_CHECKING:
+    import threading
+
+    from pytest_agent_eval.suite import Suite
+
+__all__ = ["SuiteRuntime", "TrialJudge"]
+
+
+class TrialJudge(Protocol):
+    """A judge of the suite, ready to judge records. Never raises for a judge's fault."""
+
+    @property
+    def name(self) -> str:
+        """Unique in the suite."""
+        ...
+
+    @property
+    def gated(self) -> bool:
+        """Whether it has a threshold."""
+        ...
+
+    def judge(
+        self, record: Mapping[str, Any], *, cancelled: threading.Event | None = None
+    ) -> Verdict:
+        """The verdict on one record."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteRuntime:
+    """One suite, ready to run trials; shared by threads. Made by :meth:`of`.
+
+    Attributes:
+        suite: the suite.
+        suite_key: its eval.yaml relative to the root directory, with slashes.
+        runner: carries out tasks.
+        judges: in the suite's order.
+        rootdir: of the session.
+        run_id: identifies the run.
+        model: of the agent; empty when unset.
+        variant: name of the variant, or None.
+        contents: of the workspaces.
+        prompt, arguments: compiled templates, or None.
+        env: ``execution.env``, resolved.
+        notes: about variables that were left out; each trial carries them.
+        gated: names of judges with a threshold.
+        tools: each ``outputs[].tool``.
+    """
+
+    suite: Suite
+    suite_key: str
+    runner: Runner
+    judges: tuple[TrialJudge, ...]
+    rootdir: Path
+    run_id: str
+    model: str
+    variant: str | None
+    contents: Contents
+    prompt: Template | None
+    arguments: Template | None
+    env: Mapping[str, str]
+    notes: tuple[str, ...]
+    gated: frozenset[str]
+    tools: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        suite: Suite,
+        *,
+        suite_key: str,
+        runner: Runner,
+        judges: Sequence[TrialJudge],
+        rootdir: Path,
+        run_id: str,
+        model: str = "",
+        variant: str | None = None,
+    ) -> SuiteRuntime:
+        """Work out what the trials of a suite share.
+
+        Args:
+            suite: the suite.
+            suite_key: as in the attribute.
+            runner: made for this suite.
+            judges: made for this suite.
+            rootdir: of the session.
+            run_id: of the run.
+            model: replaces ``models.skill`` when not empty.
+            variant: name of the variant.
+
+        Raises:
+            TemplateError: a template that cannot be parsed.
+        """
+        config = suite.config
+        execution = config.execution
+        env, notes = resolve_variables(execution.env, os.environ, key="execution.env")
+        return cls(
+            suite=suite,
+            suite_key=suite_key,
+            runner=runner,
+            judges=tuple(judges),
+            rootdir=rootdir,
+            run_id=run_id,
+            model=model or config.models.skill or "",
+            variant=variant,
+            contents=Contents(
+                files=tuple(config.dataset.workspace.files),
+                outputs=tuple(output.path for output in config.outputs if output.path),
+                project_files=tuple(config.runner.settings.get("project_files") or ()),
+                project_directory=str(suite.directory),
+                dataset_directory=str(suite.dataset_directory),
+            ),
+            prompt=_template(execution.prompt),
+            arguments=_template(execution.arguments),
+            env=env,
+            notes=notes,
+            gated=frozenset(judge.name for judge in judges if judge.gated),
+            tools=tuple(output.tool for output in config.outputs if output.tool),
+        )
+
+
+def _template(source: str | None) -> Template | None:
+    return compile_template(source) if source else None

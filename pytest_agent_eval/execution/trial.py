@@ -1,0 +1,289 @@
+"""One trial, from the case on disk to its result."""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
+from pytest_agent_eval.execution.collect import Collected, collect
+from pytest_agent_eval.execution.events import event_of
+from pytest_agent_eval.execution.manifest import case_digest, case_manifest, changed_in
+from pytest_agent_eval.execution.metrics import merge_usage
+from pytest_agent_eval.execution.names import clean_text, printable, to_json
+from pytest_agent_eval.execution.outcome import decide
+from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record
+from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.execution.verdict import EXECUTION, judge_execution
+from pytest_agent_eval.execution.workspace import (
+    OUTPUT,
+    Workspace,
+    create_workspace,
+    workspace_name,
+)
+from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
+from pytest_agent_eval.runners.base import Execution, Task
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.cases import Case
+
+__all__ = ["run_trial"]
+
+
+def run_trial(
+    shared: SuiteRuntime,
+    case: Case,
+    trial: int,
+    *,
+    directory: str,
+    record_path: str,
+    workspace_root: str,
+    cancelled: threading.Event,
+) -> TrialResult:
+    """Carry out one trial and judge it.
+
+    What the case, the agent, the runner or a judge does wrong is in the result, not raised.
+
+    Args:
+        shared: of the suite.
+        case: the case.
+        trial: 1-based.
+        directory: where the trial is stored (absolute); made when it does not exist.
+        record_path: the same relative to the run's directory, with slashes.
+        workspace_root: an existing directory for workspaces (absolute).
+        cancelled: ends the trial early when set.
+    """
+    attempt = _Attempt(shared, case, trial, directory, record_path)
+    try:
+        return attempt.carry_out(workspace_root, cancelled)
+    except CaseError as error:
+        return attempt.refuse("case", error.message)
+    except (TemplateError, DocumentError) as error:
+        return attempt.refuse("case", str(error))
+    except RunnerError as error:
+        return attempt.refuse("infrastructure", str(error))
+    except OSError as error:
+        return attempt.refuse("infrastructure", f"the trial cannot be stored: {error}")
+
+
+class _Attempt:
+    """One trial under way."""
+
+    def __init__(
+        self, shared: SuiteRuntime, case: Case, trial: int, directory: str, record_path: str
+    ) -> None:
+        self.shared = shared
+        self.case = case
+        self.directory = directory
+        self.notes: list[str] = list(shared.notes)
+        self.workspace = ""
+        self.digest = ""
+        self.started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        self.trial = trial
+        self.record_path = record_path
+
+    def carry_out(self, workspace_root: str, cancelled: threading.Event) -> TrialResult:
+        case_directory = str(self.case.directory)
+        files = case_manifest(case_directory)
+        self.digest = case_digest(case_directory, files)
+        values = self.case.input()
+        name = workspace_name(
+            self.shared.run_id,
+            self.shared.suite_key,
+            self.case.name,
+            self.shared.variant,
+            self.trial,
+        )
+        workspace = create_workspace(
+            os.path.join(workspace_root, name),
+            case=self.case.name,
+            case_directory=case_directory,
+            input_name=self.case.input_name,
+            contents=self.shared.contents,
+        )
+        self.workspace = workspace.directory
+        self.notes += workspace.notes
+        os.makedirs(self.directory, exist_ok=True)
+        execution = self._run(self._task(values, workspace, name, cancelled))
+        self.notes += execution.notes
+        if execution.failure == "infrastructure":
+            return self.refuse("infrastructure", execution.error, execution)
+        return self._judge(execution, workspace, changed_in(case_directory, files), cancelled)
+
+    def _task(
+        self,
+        values: Mapping[str, Any],
+        workspace: Workspace,
+        trial_id: str,
+        cancelled: threading.Event,
+    ) -> Task:
+        shared, config = self.shared, self.shared.suite.config
+        execution = config.execution
+        case = self.case.name
+        directory = Path(workspace.directory)
+        return Task(
+            input=values,
+            workspace=directory,
+            output_dir=directory / OUTPUT,
+            log_dir=Path(self.directory),
+            prompt=shared.prompt.render(values, case=case) if shared.prompt else "",
+            skill=execution.skill or "",
+            arguments=shared.arguments.render(values, case=case) if shared.arguments else "",
+            env=shared.env,
+            timeout=execution.timeout,
+            max_budget_usd=execution.max_budget_usd,
+            model=shared.model,
+            subagent_model=config.models.subagent or "",
+            effort=config.runner.effort or "",
+            system_prompt=config.runner.system_prompt or "",
+            trial_id=trial_id,
+            cancelled=cancelled,
+        )
+
+    def _run(self, task: Task) -> Execution:
+        try:
+            return self.shared.runner.run(task)
+        except (RunnerError, TemplateError, CaseError):
+            raise
+        except Exception as error:  # a runner of a plugin: its fault is not the agent's
+            lines = traceback.format_exception_only(type(error), error)
+            raise RunnerError(f"the runner raised {''.join(lines).strip()}") from error
+
+    def _judge(
+        self,
+        execution: Execution,
+        workspace: Workspace,
+        dataset_changes: Sequence[str],
+        cancelled: threading.Event,
+    ) -> TrialResult:
+        config = self.shared.suite.config
+        collected = collect(
+            workspace,
+            self.directory,
+            self.shared.contents.outputs,
+            metrics=config.traces.metrics,
+            events=config.traces.events,
+        )
+        self.notes += collected.notes
+        usage = merge_usage(execution.usage, collected.usage)
+        produced = bool(execution.output.strip() or collected.files or collected.modified)
+        verdict, kind = judge_execution(
+            execution,
+            usage=usage,
+            budget=config.execution.max_budget_usd,
+            allowed=config.execution.allow_exit_codes,
+            produced=produced,
+            directory=self.directory,
+        )
+        if dataset_changes:
+            verdict, kind = _dataset_changed(dataset_changes, verdict), "agent"
+        record = self._store(execution, usage, collected)
+        verdicts: list[Verdict] = []
+        started = perf_counter()
+        if produced or not execution.timed_out:
+            verdicts = [judge.judge(record, cancelled=cancelled) for judge in self.shared.judges]
+        outcome = decide(verdict, verdicts, self.shared.gated, execution_kind=kind or "agent")
+        return self._result(
+            status=outcome.status,
+            kind=outcome.kind,
+            reason=outcome.reason,
+            execution=verdict,
+            verdicts=tuple(verdicts),
+            exit_code=execution.exit_code,
+            timed_out=execution.timed_out,
+            duration_s=execution.duration_s,
+            usage=usage,
+            judging_s=perf_counter() - started,
+        )
+
+    def _store(self, execution: Execution, usage: Usage, collected: Collected) -> Record:
+        """Write what is not yet in the trial's directory, and open its record."""
+        traces = self.shared.suite.config.traces
+        events = execution.events if execution.events and traces.events else collected.events
+        if events:
+            with open(os.path.join(self.directory, EVENTS), "w", encoding="ascii") as stream:
+                stream.writelines(f"{to_json(event_of(event))}\n" for event in events)
+        data = self._data(execution, usage)
+        for wanted, name in ((traces.stdout, STDOUT), (traces.stderr, STDERR)):
+            path = os.path.join(self.directory, name)
+            if not wanted and os.path.exists(path):
+                os.unlink(path)
+        Record.write(self.directory, data)
+        return Record(self.directory, data, self.case)
+
+    def _data(self, execution: Execution, usage: Usage) -> dict[str, Any]:
+        tokens = {
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cache_read": usage.cache_read_tokens,
+            "cache_create": usage.cache_create_tokens,
+        }
+        return {
+            "format": 1,
+            "suite": self.shared.suite_key,
+            "case": self.case.name,
+            "trial": self.trial,
+            "variant": self.shared.variant,
+            "exit_code": execution.exit_code,
+            "timed_out": execution.timed_out,
+            "duration_s": execution.duration_s,
+            "cost_usd": usage.cost_usd,
+            "token_usage": None if set(tokens.values()) == {None} else tokens,
+            "num_turns": usage.num_turns,
+            "model": usage.model or self.shared.model or None,
+            "models_used": list(usage.models_used),
+            "per_model_usage": dict(usage.per_model_usage),
+            "workspace": self.workspace,
+            "output": clean_text(execution.output),
+            "outputs": list(self.shared.contents.outputs),
+            "tools": list(self.shared.tools),
+        }
+
+    def refuse(
+        self, kind: FailureKind, reason: str, execution: Execution | None = None
+    ) -> TrialResult:
+        """The result of a trial in which nothing can be said about the agent."""
+        summary, _, detail = clean_text(reason).partition("\n")
+        summary = summary or "the runner failed"
+        return self._result(
+            status="error",
+            kind=kind,
+            reason=summary,
+            execution=Verdict(EXECUTION, error=summary, detail=detail) if execution else None,
+            exit_code=execution.exit_code if execution else None,
+            duration_s=execution.duration_s if execution else 0.0,
+            usage=execution.usage if execution else Usage(),
+        )
+
+    def _result(self, **values: Any) -> TrialResult:
+        case = self.case
+        return TrialResult(
+            suite=self.shared.suite_key,
+            case=case.name,
+            split=case.split,
+            group=case.group,
+            tags=dict(case.tags),
+            category=case.category,
+            trial=self.trial,
+            variant=self.shared.variant,
+            started=self.started,
+            workspace=self.workspace,
+            record=self.record_path,
+            notes=tuple(clean_text(note) for note in self.notes),
+            case_digest=self.digest,
+            **values,
+        )
+
+
+def _dataset_changed(paths: Sequence[str], verdict: Verdict) -> Verdict:
+    shown = ", ".join(printable(path) for path in paths[:5])
+    more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
+    said = f"the dataset was changed by the run: {shown}{more}"
+    also = "\n\n".join(part for part in (verdict.rationale, verdict.detail) if part)
+    return Verdict(EXECUTION, value=False, passed=False, rationale=said, detail=also)

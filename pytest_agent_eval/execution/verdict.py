@@ -1,0 +1,107 @@
+"""The verdict named ``execution``: whether the agent itself worked."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from typing import Literal
+
+from pytest_agent_eval.execution.names import clean_text
+from pytest_agent_eval.execution.record import STDERR, STDOUT
+from pytest_agent_eval.results import FailureKind, Usage, Verdict
+from pytest_agent_eval.runners.base import Execution
+
+__all__ = ["EXECUTION", "judge_execution", "last_lines"]
+
+EXECUTION = "execution"
+
+_LINES = 20
+_BYTES = 8192
+
+
+def judge_execution(
+    execution: Execution,
+    *,
+    usage: Usage,
+    budget: float,
+    allowed: Sequence[int] | Literal["any"],
+    produced: bool,
+    directory: str,
+) -> tuple[Verdict, FailureKind]:
+    """The verdict, and whose fault it is when it fails.
+
+    Args:
+        execution: of the runner.
+        usage: its usage, completed by the metrics file.
+        budget: ``max_budget_usd``.
+        allowed: ``allow_exit_codes``.
+        produced: there is output text, an output file or an edit.
+        directory: of the trial, which holds the logs.
+    """
+    kind, why = _fault(execution, usage, budget, allowed, produced)
+    if not kind:
+        return Verdict(EXECUTION, value=True, passed=True), ""
+    summary, _, more = why.partition("\n")
+    parts = (more.strip("\n"), last_lines(directory))
+    detail = "\n\n".join(part for part in parts if part)
+    verdict = Verdict(
+        EXECUTION,
+        value=False,
+        passed=False,
+        rationale=clean_text(summary),
+        detail=clean_text(detail),
+    )
+    return verdict, kind
+
+
+def _fault(
+    execution: Execution,
+    usage: Usage,
+    budget: float,
+    allowed: Sequence[int] | Literal["any"],
+    produced: bool,
+) -> tuple[FailureKind, str]:
+    if execution.failure:
+        return execution.failure, execution.error or f"the agent failed ({execution.failure})"
+    if execution.timed_out:
+        return "timeout", execution.error or "timed out"
+    code = execution.exit_code
+    if code is None and allowed != "any":
+        return "agent", execution.error or "ended without an exit status"
+    if code is not None and allowed != "any" and code not in allowed:
+        return "agent", _exit(code)
+    if usage.cost_usd is not None and usage.cost_usd > budget:
+        spent = f"reported cost ${usage.cost_usd:.2f}"
+        if f"{usage.cost_usd:.2f}" == f"{budget:.2f}":  # a cent is too coarse to show it
+            spent = f"reported cost ${usage.cost_usd:g}"
+        return "budget", f"{spent} is over the budget of ${budget:.2f}"
+    return ("", "") if produced else ("agent", "produced nothing")
+
+
+def _exit(code: int) -> str:
+    if code >= 0:
+        return f"exited with status {code}"
+    try:
+        return f"killed by signal {-code} ({signal.Signals(-code).name})"
+    except ValueError:
+        return f"killed by signal {-code}"
+
+
+def last_lines(directory: str) -> str:
+    """The last lines of stderr and of stdout, each under its name; empty without output."""
+    parts = []
+    for name in (STDOUT, STDERR):
+        lines = _tail(os.path.join(directory, name)).splitlines()[-_LINES:]
+        if lines:
+            parts.append("\n".join((f"{name.partition('.')[0]}:", *lines)))
+    return "\n".join(parts)
+
+
+def _tail(path: str) -> str:
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _BYTES))
+            return stream.read().decode("utf-8", "replace").strip("\n")
+    except OSError:
+        return ""

@@ -1,0 +1,232 @@
+"""The directory an agent works in: a copy of what the suite lists, without the answer key."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import xxhash
+
+from pytest_agent_eval.errors import CaseError, RunnerError
+from pytest_agent_eval.execution.files import copy_file, walk
+from pytest_agent_eval.execution.manifest import Manifest
+from pytest_agent_eval.execution.names import printable
+
+__all__ = ["OUTPUT", "Contents", "Workspace", "create_workspace", "is_answer_key", "workspace_name"]
+
+OUTPUT = "output"
+
+_KEY_STEMS = ("annotations", "answers")
+
+
+class Contents(NamedTuple):
+    """What the workspaces of a suite hold, beside the input file.
+
+    Attributes:
+        files: ``dataset.workspace.files``: paths relative to the case's directory.
+        outputs: each ``outputs[].path``.
+        project_files: ``runner.settings.project_files``: relative to ``project_directory``.
+        project_directory: the suite's directory (absolute).
+        dataset_directory: never copied as a project file (absolute).
+    """
+
+    files: Sequence[str] = ()
+    outputs: Sequence[str] = ()
+    project_files: Sequence[str] = ()
+    project_directory: str = ""
+    dataset_directory: str = ""
+
+
+class Workspace(NamedTuple):
+    """A workspace that was made.
+
+    Attributes:
+        directory: absolute path.
+        identity: device and inode of the directory, which tell whether it is still the same.
+        manifest: of the files in it.
+        notes: what was left out and why.
+    """
+
+    directory: str
+    identity: tuple[int, int]
+    manifest: Manifest
+    notes: tuple[str, ...]
+
+
+def workspace_name(run_id: str, suite: str, case: str, variant: str | None, trial: int) -> str:
+    """16 hex digits that tell the agent nothing: a hash of all that identifies the trial."""
+    key = "\0".join((run_id, suite, case, variant or "", str(trial)))
+    return xxhash.xxh3_128_hexdigest(key.encode("utf-8", "surrogatepass"))[:16]
+
+
+def is_answer_key(name: str) -> bool:
+    """Whether a file directly in a case's directory holds answers: ``annotations.*``, ``answers.*``
+    in any letter case.
+    """
+    stem, dot, _ = name.partition(".")
+    return bool(dot) and stem.casefold() in _KEY_STEMS
+
+
+def create_workspace(
+    directory: str, *, case: str, case_directory: str, input_name: str, contents: Contents
+) -> Workspace:
+    """Make the workspace of one trial.
+
+    Args:
+        directory: the workspace (absolute); its parent exists, itself it does not.
+        case: the case's name, for errors.
+        case_directory: absolute.
+        input_name: base name of the input file.
+        contents: what else belongs into it.
+
+    Raises:
+        CaseError: the input file leaves the case's directory, or a listed entry is missing or
+            would hand over the answer key.
+        RunnerError: a project file cannot be copied.
+        OSError: the disk is full, or not writable.
+    """
+    os.mkdir(directory)
+    status = os.stat(directory)
+    copier = _Copier(case, case_directory, directory)
+    copier.copy_input(input_name)
+    for entry in contents.files:
+        copier.copy_entry(entry)
+    if contents.project_files:
+        _copy_project(copier, contents)
+    for output in (OUTPUT, *contents.outputs):
+        # "reports/summary.md" names a file the agent is to write, "reports" a directory.
+        wanted = os.path.dirname(output) if os.path.splitext(output)[1] else output
+        if wanted:
+            with contextlib.suppress(FileExistsError, NotADirectoryError):
+                os.makedirs(os.path.join(directory, wanted), exist_ok=True)
+    return Workspace(
+        directory,
+        (status.st_dev, status.st_ino),
+        Manifest.take(directory, copier.hashes),
+        tuple(copier.notes),
+    )
+
+
+@dataclass
+class _Copier:
+    """Copies from one case's directory into one workspace."""
+
+    case: str
+    source: str
+    target: str
+    hashes: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    _made: set[str] = field(default_factory=set)
+    _keys: set[tuple[int, int]] | None = None
+
+    def copy_input(self, name: str) -> None:
+        path = os.path.join(self.source, name)
+        if os.path.islink(path):
+            resolved = os.path.realpath(path)
+            home = os.path.realpath(self.source)
+            if os.path.dirname(resolved) != home and not resolved.startswith(home + os.sep):
+                raise CaseError(self.case, f"{name} is a link that leaves the case's directory")
+            if is_answer_key(os.path.basename(resolved)):
+                raise CaseError(self.case, f"{name} is a link to the answer key")
+            path = resolved
+        try:
+            self.hashes[name] = copy_file(path, os.path.join(self.target, name))
+        except FileNotFoundError:
+            raise CaseError(self.case, f"no {name}") from None
+        except OSError as error:
+            raise CaseError(self.case, f"{name} cannot be read: {error.strerror}") from None
+
+    def copy_entry(self, entry: str) -> None:
+        """One entry of ``workspace.files``: a file at its path, a directory with all in it."""
+        path = os.path.normpath(entry)
+        parts = path.split(os.sep)
+        if os.path.isabs(entry) or path == os.curdir or os.pardir in parts:
+            raise CaseError(self.case, f"workspace.files lists {entry!r}: not inside the case")
+        if len(parts) == 1 and is_answer_key(path):
+            raise CaseError(
+                self.case, f"workspace.files lists {entry!r}: this hands the agent the answer key"
+            )
+        if not os.path.lexists(os.path.join(self.source, path)):
+            raise CaseError(self.case, self._missing(entry))
+        for found, status in walk(self.source, below=path):
+            self._copy(found, status)
+        if os.path.isdir(os.path.join(self.source, path)):
+            self._make(path)
+
+    def copy_from(self, root: str, below: str, *, outside: str) -> None:
+        """Project files, never those below ``outside``."""
+        for path, status in walk(root, below=below):
+            full = os.path.join(root, path)
+            if not (full + os.sep).startswith(outside + os.sep):
+                self._copy(path, status, full=full)
+
+    def _copy(self, path: str, status: os.stat_result, *, full: str = "") -> None:
+        if path in self.hashes:
+            return
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+            self.notes.append(f"not copied into the workspace: {printable(path)} is {kind}")
+            return
+        if status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._answer_files():
+            self.notes.append(
+                f"not copied into the workspace: {printable(path)} is the answer key by another "
+                "name"
+            )
+            return
+        parent = os.path.dirname(path)
+        if parent:
+            self._make(parent)
+        try:
+            self.hashes[path] = copy_file(
+                full or os.path.join(self.source, path), os.path.join(self.target, path)
+            )
+        except OSError as error:
+            raise CaseError(
+                self.case, f"{printable(path)} cannot be copied: {error.strerror}"
+            ) from None
+
+    def _make(self, path: str) -> None:
+        if path not in self._made:
+            os.makedirs(os.path.join(self.target, path), exist_ok=True)
+            self._made.add(path)
+
+    def _answer_files(self) -> set[tuple[int, int]]:
+        if self._keys is None:
+            self._keys = set(_identities(self.source))
+        return self._keys
+
+    def _missing(self, entry: str) -> str:
+        names = sorted(
+            name
+            for name in os.listdir(self.source)
+            if not name.startswith(".") and not is_answer_key(name)
+        )
+        there = ", ".join(printable(name) for name in names[:8])
+        return f"workspace.files lists {entry!r}, which this case does not have; it has {there}"
+
+
+def _identities(directory: str) -> Iterator[tuple[int, int]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if is_answer_key(entry.name):
+                status = entry.stat()
+                yield status.st_dev, status.st_ino
+
+
+def _copy_project(copier: _Copier, contents: Contents) -> None:
+    root, dataset = contents.project_directory, os.path.realpath(contents.dataset_directory)
+    for entry in contents.project_files:
+        where = f"runner.settings.project_files lists {entry!r}"
+        path = os.path.normpath(entry)
+        if os.path.isabs(entry) or os.pardir in path.split(os.sep):
+            raise RunnerError(f"{where}; expected a path below the suite's directory")
+        full = os.path.join(root, path)
+        if not os.path.lexists(full):
+            raise RunnerError(f"{where}, which does not exist in {root}")
+        copier.copy_from(root, "" if path == os.curdir else path, outside=dataset)
+        if os.path.isdir(full) and path != os.curdir:
+            os.makedirs(os.path.join(copier.target, path), exist_ok=True)
