@@ -6,6 +6,7 @@ import difflib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pytest_agent_eval.errors import RunDirectoryError
@@ -111,7 +112,8 @@ class Record(Mapping[str, Any]):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value, or the default when there is no such key."""
-        return self[key] if key in self else default
+        # Not by way of KeyError, whose message looks for the nearest key.
+        return self[key] if key in self else default  # noqa: SIM401
 
     def __contains__(self, key: object) -> bool:
         return key in self._values or key in _LOADERS or key in self._extra_keys()
@@ -138,15 +140,12 @@ class Record(Mapping[str, Any]):
             extra: dict[str, Callable[[], Any]] = {}
             for path in self._data.get("outputs", ()):
                 name = os.path.basename(os.path.normpath(path))
-                extra.setdefault(f"{name}_content", lambda path=path: self._content(path))
-                extra.setdefault(f"{name}_file", lambda path=path: self._first(path))
+                extra.setdefault(f"{name}_content", partial(self._content, path))
+                extra.setdefault(f"{name}_file", partial(self._first, path))
             for key, value in self._case.annotations.items():
                 file = self._annotated_file(value)
                 if file:
-                    extra.setdefault(
-                        f"annotation_{key}_content",
-                        lambda file=file: read_text(file, os.path.getsize(file)) or "",
-                    )
+                    extra.setdefault(f"annotation_{key}_content", partial(_text_or_empty, file))
             reserved = _LOADERS.keys() | set(_STORED)
             self._extra = {key: load for key, load in extra.items() if key not in reserved}
         return self._extra
@@ -166,8 +165,7 @@ class Record(Mapping[str, Any]):
 
     def _first(self, path: str) -> str | None:
         files: StoredFiles = self["files"]
-        found = files.first(os.path.normpath(path), besides=(METRICS_FILE, EVENTS_FILE))
-        return found
+        return files.first(os.path.normpath(path), besides=(METRICS_FILE, EVENTS_FILE))
 
     def _content(self, path: str) -> Any:
         found = self._first(path)
@@ -242,6 +240,10 @@ class RecordView(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return repr(self._record)
+
+
+def _text_or_empty(file: str) -> str:
+    return read_text(file, os.path.getsize(file)) or ""
 
 
 def _copy(value: Any) -> Any:
