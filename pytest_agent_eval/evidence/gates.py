@@ -43,20 +43,23 @@ class Coverage:
         Choosing one split is not a partial selection: a gate that names no split is decided on
         the half that ran.
         """
-        if split is not None:
-            splits, what = [split], f"{split} cases"
-        else:
-            splits = [name for name in self.total if self.selected.get(name, 0)]
-            splits, what = splits or list(self.total), "cases"
+        halves = [split] if split is not None else self._chosen()
+        what = "cases" if split is None else f"{split} cases"
         total, selected, finished = (
-            sum(counts.get(name, 0) for name in splits)
+            sum(counts.get(half, 0) for half in halves)
             for counts in (self.total, self.selected, self.finished)
         )
-        if selected < total or (not selected and any(self.total.values())):
+        if selected < total:
             return f"{selected} of {total} {what} selected"
         if finished < selected:
             return f"{finished} of {selected} {what} have a result"
         return ""
+
+    def _chosen(self) -> list[str]:
+        """The halves that are selected, if each is so completely; else all there are."""
+        some = [half for half in self.total if self.selected.get(half, 0)]
+        whole = all(self.selected[half] >= self.total[half] for half in some)
+        return some if some and whole else list(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,10 @@ def _nothing(found: Aggregate) -> str:
         return "no case has a verdict of this judge"
     parts = [
         f"{count} {word}"
-        for count, word in ((found.errored, "judge errors"), (found.skipped, "skipped"))
+        for count, word in (
+            (found.errored, "judge error" if found.errored == 1 else "judge errors"),
+            (found.skipped, "skipped"),
+        )
         if count
     ]
     return f"no case was scored ({', '.join(parts)})"
