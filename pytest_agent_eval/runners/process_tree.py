@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ _QUICK_S = 5.0
 """Below this many seconds process ids cannot have wrapped around, see ``left_something``."""
 
 _QUICK_RANGE = 256
+
+_EXEC_S = 0.001
+"""A process has no environment for some microseconds while it becomes another program."""
 
 
 class Process(NamedTuple):
@@ -141,7 +145,11 @@ class ProcessTree:
         return bool(self._marker) and self._carries_marker(process.pid)
 
     def _carries_marker(self, pid: int) -> bool:
-        return self._marker in b"\0" + environment_of(pid) + b"\0"
+        environment = environment_of(pid)
+        if environment == b"":  # most likely it is just being replaced by another program
+            time.sleep(_EXEC_S)
+            environment = environment_of(pid)
+        return environment is not None and self._marker in b"\0" + environment + b"\0"
 
     def _signal_group(self, number: int, members: list[Process]) -> None:
         """At once for the whole group: nobody in it can fork out of a signal's way."""
@@ -171,7 +179,7 @@ def processes_by_proc() -> Iterator[Process]:
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        data = _read(f"/proc/{name}/stat")
+        data = _read(f"/proc/{name}/stat") or b""
         # "pid (command) state parent group session ...": a command may hold blanks and brackets.
         fields = data[data.rfind(b")") + 2 :].split(b" ", 20)
         if len(fields) < 20 or fields[0] in b"ZXx":
@@ -195,8 +203,8 @@ def processes_by_psutil() -> Iterator[Process]:
             continue
 
 
-def environment_of(pid: int) -> bytes:
-    """What it was started with: ``A=1`` each ended by NUL; empty when it cannot be read."""
+def environment_of(pid: int) -> bytes | None:
+    """What it was started with: ``A=1`` each ended by NUL; None when it cannot be read."""
     if _LINUX:
         return _read(f"/proc/{pid}/environ")
     import psutil
@@ -204,17 +212,17 @@ def environment_of(pid: int) -> bytes:
     try:
         values = psutil.Process(pid).environ()
     except (psutil.Error, OSError):
-        return b""
+        return None
     return "".join(f"{name}={value}\0" for name, value in values.items()).encode(
         errors="surrogateescape"
     )
 
 
-def _read(path: str) -> bytes:
+def _read(path: str) -> bytes | None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
-        return b""
+        return None
     try:
         data = os.read(descriptor, 65536)
         while data and len(data) % 4096 == 0:  # an environment may be longer than one read
@@ -224,7 +232,7 @@ def _read(path: str) -> bytes:
             data += more
         return data
     except OSError:
-        return b""
+        return None
     finally:
         os.close(descriptor)
 
@@ -232,6 +240,6 @@ def _read(path: str) -> bytes:
 def _last_pid() -> int | None:
     """The process id that was given out last, or None when the system does not tell."""
     try:
-        return int(_read("/proc/loadavg").split()[-1])
+        return int((_read("/proc/loadavg") or b"").split()[-1])
     except (IndexError, ValueError):
         return None

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pytest_agent_eval.runners import process_tree
+from pytest_agent_eval.runners.process_tree import (
+    Process,
+    ProcessTree,
+    environment_of,
+    processes_by_proc,
+    processes_by_psutil,
+)
+
+Listing = Callable[[], Iterator[Process]]
+
+both = pytest.mark.parametrize("processes", [processes_by_proc, processes_by_psutil])
+
+
+@pytest.fixture
+def family() -> Iterator[subprocess.Popen[bytes]]:
+    """A shell with a child of its own, in a session of its own."""
+    shell = subprocess.Popen(
+        ["sh", "-c", "sleep 60 & echo $!; wait"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={"PATH": os.environ["PATH"], "AGENT_EVAL_TRIAL": "family"},
+    )
+    assert shell.stdout is not None
+    shell.stdout.readline()
+    yield shell
+    os.killpg(shell.pid, signal.SIGKILL)
+    shell.wait()
+    shell.stdout.close()
+
+
+def started(child: subprocess.Popen[bytes]) -> bytes:
+    """The environment of a child, once it has become the program it is to run."""
+    while not (found := environment_of(child.pid)):
+        assert child.poll() is None
+    return found
+
+
+@both
+def test_this_process_is_listed(processes: Listing) -> None:
+    me = {process.pid: process for process in processes()}[os.getpid()]
+    assert me.parent == os.getppid()
+    assert me.session == os.getsid(0)
+    assert me.group == os.getpgid(0)
+
+
+@both
+def test_zombies_are_not_listed(processes: Listing) -> None:
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert child.pid not in {process.pid for process in processes()}
+    child.wait()
+
+
+@both
+def test_members_are_parent_and_child(family: subprocess.Popen[bytes], processes: Listing) -> None:
+    tree = ProcessTree(family.pid, processes=processes)
+    members = tree.members()
+    assert family.pid in {member.pid for member in members}
+    assert len(members) == 2
+
+
+@both
+def test_members_are_found_by_the_marker_alone(
+    family: subprocess.Popen[bytes], processes: Listing
+) -> None:
+    tree = ProcessTree(2**22 - 1, "family", processes=processes)
+    assert len(tree.members()) == 2
+    assert ProcessTree(2**22 - 1, "famil", processes=processes).members() == []
+
+
+def test_a_signal_but_sigkill_is_sent_once(family: subprocess.Popen[bytes]) -> None:
+    tree = ProcessTree(family.pid)
+    assert len(tree.signal(signal.SIGCONT)) == 2
+    assert len(tree.signal(signal.SIGCONT)) == 2
+    assert len(tree.signal(signal.SIGKILL)) == 2
+    family.wait()
+    assert tree.signal(signal.SIGKILL) == [] or tree.signal(signal.SIGKILL) == []
+
+
+def test_this_process_is_never_a_member() -> None:
+    def listing() -> Iterator[Process]:
+        yield Process(os.getpid(), 77, 77, 77, 1.0)
+
+    assert ProcessTree(77, processes=listing).members() == []
+
+
+def test_a_recorded_process_is_found_where_it_moved() -> None:
+    table = [Process(77, 1, 77, 77, 5.0), Process(78, 77, 78, 78, 6.0)]
+    tree = ProcessTree(77, processes=lambda: iter(table))
+    tree.record()
+    table[:] = [Process(78, 1, 78, 78, 6.0), Process(79, 1, 79, 78, 7.0), Process(80, 1, 80, 80, 8)]
+    assert {member.pid for member in tree.members()} == {78, 79}
+    assert tree.left_something(0.1)
+
+
+def test_a_later_process_with_a_recorded_id_is_another_one() -> None:
+    table = [Process(77, 1, 77, 77, 5.0), Process(78, 77, 78, 78, 6.0)]
+    tree = ProcessTree(77, processes=lambda: iter(table))
+    tree.record()
+    table[:] = [Process(78, 1, 78, 78, 60.0)]
+    assert tree.members() == []
+
+
+def test_after_a_long_run_everything_is_looked_at() -> None:
+    looked = []
+
+    def listing() -> Iterator[Process]:
+        looked.append(True)
+        return iter(())
+
+    tree = ProcessTree(2**22 - 1, "x", processes=listing)
+    assert not tree.left_something(60.0)
+    assert looked
+
+
+def test_everything_is_looked_at_when_ids_wrapped_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def listing() -> Iterator[Process]:
+        looked.append(True)
+        return iter(())
+
+    monkeypatch.setattr(process_tree, "_last_pid", lambda: 5)
+    assert not ProcessTree(2**22 - 1, "x", processes=listing).left_something(0.1)
+    assert looked
+
+
+def test_the_environment_of_what_is_gone_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    assert environment_of(child.pid) is None
+    monkeypatch.setattr(process_tree, "_LINUX", False)
+    assert environment_of(child.pid) is None
+
+
+def test_a_long_environment_is_read_whole() -> None:
+    env = {f"V{number}": "x" * 1000 for number in range(200)}
+    child = subprocess.Popen(["sleep", "60"], env={**env, "AGENT_EVAL_TRIAL": "long"})
+    try:
+        assert started(child).endswith(b"AGENT_EVAL_TRIAL=long\0")
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("linux", [True, False])
+def test_the_environment_holds_variables(monkeypatch: pytest.MonkeyPatch, linux: bool) -> None:
+    monkeypatch.setattr(process_tree, "_LINUX", linux)
+    child = subprocess.Popen(["sleep", "60"], env={"A": "1", "B": "2"})
+    try:
+        assert set(started(child).split(b"\0")) == {b"A=1", b"B=2", b""}
+    finally:
+        child.kill()
+        child.wait()
