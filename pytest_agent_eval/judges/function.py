@@ -10,7 +10,7 @@ from pytest_agent_eval.errors import Problem, SuiteError
 from pytest_agent_eval.judges.arguments import copies_of
 from pytest_agent_eval.judges.base import Judge, JudgeContext
 from pytest_agent_eval.judges.frames import describe
-from pytest_agent_eval.judges.importing import import_module
+from pytest_agent_eval.importing import import_module
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import argument_problems, nearest
 

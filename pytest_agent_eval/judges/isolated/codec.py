@@ -8,13 +8,13 @@ from typing import Any
 
 __all__ = ["Unfit", "decode", "encode"]
 
-_SEQUENCES: tuple[tuple[str, type], ...] = (
+_SEQUENCES: tuple[tuple[str, Any], ...] = (
     ("list", list),
     ("tuple", tuple),
     ("set", set),
     ("frozenset", frozenset),
 )
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), deque)
+_VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()), deque)
 
 
 class Unfit(Exception):

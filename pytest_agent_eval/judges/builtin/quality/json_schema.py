@@ -81,7 +81,7 @@ def _validator(schema: Any) -> Any:
         raise ModuleNotFoundError(message) from None
     if not isinstance(schema, (dict, bool)):
         raise ValueError(f"a schema is a mapping, not {show(schema)}")
-    kind = validator_for(schema, default=Draft202012Validator)
+    kind: Any = validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
     except SchemaError as error:

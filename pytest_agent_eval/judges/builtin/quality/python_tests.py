@@ -69,20 +69,21 @@ def judge(
     if content.fault:
         return Verdict("", False, content.fault)
     stem = os.path.splitext(os.path.basename(content.name))[0]
-    order = {
+    token = secrets.token_hex(32)
+    order: dict[str, Any] = {
         "tests": text,
         "entry_point": entry_point,
         "module": stem if stem.isidentifier() else "candidate",
         "memory_bytes": memory_mb * 1024 * 1024,
         "cpu_s": int(timeout) + 5,
         "shared": isolation == "shared",
-        "token": secrets.token_hex(32),
+        "token": token,
     }
     hidden = [os.path.dirname(str(outputs["case_dir"])), str(outputs["workspace"])]
     reply, how = _run(
         order, _text_of(prompt, outputs) + _code(content.text, content.name), timeout, hidden
     )
-    return _verdict(reply, order["token"], timeout, how)
+    return _verdict(reply, token, timeout, how)
 
 
 def validate(**arguments: Any) -> Iterator[tuple[str, str]]:
