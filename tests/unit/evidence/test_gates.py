@@ -110,7 +110,8 @@ def test_equality_passes_for_averaged_trials() -> None:
 def test_a_missing_metric_is_missed_with_the_reason(
     values: list[Any], key: str, reason: str
 ) -> None:
-    (gate,) = decide(results(*values), **{key: 0.0})
+    keys: dict[str, Any] = {key: 0.0}
+    (gate,) = decide(results(*values), **keys)
     assert (gate.outcome, gate.value, gate.reason) == ("missed", None, reason)
 
 
@@ -166,7 +167,12 @@ def test_a_split_looks_at_its_half() -> None:
 
 
 def test_keys_come_in_one_order_and_others_are_left_out() -> None:
-    keys = {"min_cases": 1, "max_error_rate": 0.5, "min_mean": 0.5, "min_pass_rate": None}
+    keys: dict[str, Any] = {
+        "min_cases": 1,
+        "max_error_rate": 0.5,
+        "min_mean": 0.5,
+        "min_pass_rate": None,
+    }
     gates = decide(results(True), min_win_rate=0.5, **keys)
     assert [gate.key for gate in gates] == ["min_mean", "max_error_rate", "min_cases"]
 

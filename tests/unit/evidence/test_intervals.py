@@ -96,6 +96,12 @@ def test_known_quantiles_of_students_t(confidence: float, df: int, t: float) -> 
     assert t_quantile(confidence, df) == pytest.approx(t, rel=1e-11)
 
 
+def test_the_ends_of_the_incomplete_beta_function() -> None:
+    assert regularized_beta(0.0, 2, 3) == 0.0
+    assert regularized_beta(1.0, 2, 3) == 1.0
+    assert regularized_beta(0.3, 1, 1) == pytest.approx(0.3)
+
+
 def test_closed_forms_of_students_t() -> None:
     for c in (0.1, 0.5, 0.9, 0.99, 0.9999):
         assert t_quantile(c, 1) == pytest.approx(math.tan(math.pi * c / 2), rel=1e-10)

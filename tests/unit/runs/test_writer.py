@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_agent_eval.errors import RunDirectoryError
+from pytest_agent_eval.results import TrialResult
+from pytest_agent_eval.runs.reader import (
+    latest_run,
+    read_header,
+)
+from pytest_agent_eval.runs.writer import RunWriter
+
+HEADER = {"v": 1, "suites": [], "options": {}}
+
+
+def trial(case: str = "a", **more: Any) -> TrialResult:
+    return TrialResult("s", case, "dev", **{"status": "passed", **more})
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / ".agent-eval" / "runs"
+
+
+def test_a_new_run_has_its_files(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    assert (runs.parent / ".gitignore").read_text() == "*\n"
+    assert sorted(os.listdir(writer.path)) == ["cases", "results.jsonl", "run.json"]
+    assert os.readlink(runs / "latest") == writer.run_id
+    assert latest_run(runs) == writer.path.resolve()
+    header = read_header(writer.path)
+    assert header["run_id"] == writer.run_id
+    assert "ended" not in header
+    writer.close(None)
+
+
+def test_latest_points_at_the_newest_and_runs_never_collide(runs: Path) -> None:
+    writers = [RunWriter.create(runs, HEADER) for _ in range(30)]
+    assert len({writer.run_id for writer in writers}) == 30
+    assert os.readlink(runs / "latest") == writers[-1].run_id
+    leftovers = [name for name in os.listdir(runs) if name.startswith(".latest")]
+    assert leftovers == []
+
+
+def test_a_directory_of_the_user_gets_no_gitignore_a_new_one_does(tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    RunWriter.create(mine, HEADER)
+    assert not (mine / ".gitignore").exists()
+    RunWriter.create(tmp_path / "fresh", HEADER)
+    assert (tmp_path / "fresh" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_gitignore_that_is_there_is_kept(runs: Path) -> None:
+    runs.mkdir(parents=True)
+    (runs.parent / ".gitignore").write_text("!keep\n")
+    RunWriter.create(runs, HEADER)
+    assert (runs.parent / ".gitignore").read_text() == "!keep\n"
+
+
+def test_without_symlinks_the_newest_name_is_the_latest(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "symlink", refuse)
+    writer = RunWriter.create(runs, HEADER)
+    assert not (runs / "latest").exists()
+    (runs / "20010101T000000Z-0000").mkdir()
+    (runs / "notes").mkdir()
+    assert latest_run(runs) == writer.path
+
+
+def test_a_latest_that_is_a_directory_is_left_alone(runs: Path) -> None:
+    (runs / "latest").mkdir(parents=True)
+    (runs / "latest" / "file").touch()
+    RunWriter.create(runs, HEADER)
+    assert (runs / "latest" / "file").exists()
+    assert [name for name in os.listdir(runs) if name.startswith(".latest")] == []
+
+
+def test_no_run_is_no_latest(tmp_path: Path) -> None:
+    for directory in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(RunDirectoryError, match="no run is stored"):
+            latest_run(directory)
+
+
+def test_a_place_that_cannot_be_written_is_said_clearly(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RunDirectoryError, match="results cannot be stored here: Not a directory"):
+        RunWriter.create(tmp_path / "file" / "runs", HEADER)
+
+
+def test_trial_directories(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    path = writer.trial_directory("naïve: case?", "1")
+    assert os.path.isdir(path)
+    assert os.path.isabs(path)
+    assert writer.relative(path) == "cases/naïve: case?/1"
+    assert writer.trial_directory("naïve: case?", "1") == path
+    assert os.path.isdir(writer.trial_directory("suite", "a", "2"))
+
+
+@pytest.mark.parametrize("part", ["", ".", "..", "a/b", "../x", "a\0b", "x" * 300])
+def test_a_part_that_is_no_file_name_is_refused(runs: Path, part: str) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    with pytest.raises(RunDirectoryError, match="cannot"):
+        writer.trial_directory(part, "1")
+
+
+def test_a_file_where_a_directory_should_be(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    (writer.path / "cases" / "a").touch()
+    with pytest.raises(RunDirectoryError, match="Not a directory"):
+        writer.trial_directory("a", "1")
+    with pytest.raises(RunDirectoryError, match="Not a directory"):
+        writer.trial_directory("a", "b", "1")
+
+
+def test_two_runs_in_one_second_with_one_name(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = iter(["aaaa", "aaaa", "bbbb"])
+    random_hex = secrets.token_hex
+    monkeypatch.setattr(secrets, "token_hex", lambda n: next(names) if n == 2 else random_hex(n))
+    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+    one, two = RunWriter.create(runs, HEADER), RunWriter.create(runs, HEADER)
+    assert (one.run_id, two.run_id) == ("20260101T000000Z-aaaa", "20260101T000000Z-bbbb")
+
+
+def test_when_every_name_is_taken(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random_hex = secrets.token_hex
+    monkeypatch.setattr(secrets, "token_hex", lambda n: "aaaa" if n == 2 else random_hex(n))
+    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+    RunWriter.create(runs, HEADER)
+    with pytest.raises(RunDirectoryError, match=r"every name for a new run is taken"):
+        RunWriter.create(runs, HEADER)
+
+
+def test_merging_into_a_directory_that_has_gone(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    os.rename(writer.path, runs / "moved")
+    with pytest.raises(RunDirectoryError, match="cannot be read"):
+        writer.merge()
+
+
+def test_merging_onto_something_else(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    (writer.path / "results-gw0.jsonl").write_bytes(b"")
+    (writer.path / "results.jsonl").unlink()
+    with pytest.MonkeyPatch.context() as patch:
+
+        def refuse(*_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr(os, "replace", refuse)
+        with pytest.raises(RunDirectoryError, match="No space left"):
+            writer.merge()
+    assert sorted(os.listdir(writer.path)) == ["cases", "results-gw0.jsonl", "run.json"]
+
+
+def test_closing_writes_the_summary_and_the_end(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    writer.append(trial())
+    summary = {"b": "größer\nzwei", "a": [True, None, 1.5], "odd": "\ud800", "nan": float("nan")}
+    writer.close(summary, 1, complete=False)
+    text = (writer.path / "summary.yaml").read_text("utf-8")
+    assert "größer" in text
+    assert yaml.safe_load(text) == {
+        "b": "größer\nzwei",
+        "a": [True, None, 1.5],
+        "odd": "\\ud800",
+        "nan": None,
+    }
+    header = read_header(writer.path)
+    assert (header["exit_status"], header["complete"]) == (1, False)
+    assert header["ended"] >= header["started"]
+    assert [name for name in os.listdir(writer.path) if name.endswith(".tmp")] == []
+
+
+def test_a_worker_closes_without_touching_the_header(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    RunWriter.join(writer.path, "gw0").close()
+    assert "ended" not in read_header(writer.path)
+
+
+def test_a_directory_that_has_gone_is_said_when_closing(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    os.rename(writer.path, runs / "moved")
+    with pytest.raises(RunDirectoryError, match="No such file"):
+        writer.close({}, 0)
