@@ -28,12 +28,14 @@ _TEXTS = ("agent", "text", "name", "id")
 
 def event_of(raw: Any) -> dict[str, Any]:
     """One event in the documented form; anything else becomes ``{"type": "other", "raw": ...}``."""
-    if not isinstance(raw, Mapping) or raw.get("type") not in EVENT_TYPES:
+    kind = raw.get("type") if isinstance(raw, Mapping) else None
+    if not isinstance(kind, str) or kind not in EVENT_TYPES:
         return {"type": "other", "raw": plain(raw)}
     event: dict[str, Any] = plain(raw)
     if any(event.get(key) is not None and not isinstance(event[key], str) for key in _TEXTS):
         return {"type": "other", "raw": event}
-    event.setdefault("agent", "root")
+    if event.get("agent") is None:
+        event["agent"] = "root"
     return event
 
 

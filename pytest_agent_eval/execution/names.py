@@ -31,18 +31,26 @@ def printable(name: str) -> str:
     )
 
 
-def plain(value: Any) -> Any:
-    """The value with JSON types only: NaN and infinities become null, unknown types text."""
+_DEEP = 100
+
+
+def plain(value: Any, depth: int = 0) -> Any:
+    """The value with JSON types only: NaN and infinities become null, unknown types text.
+
+    What is nested deeper than 100 levels, or contains itself, is cut there with ``"..."``.
+    """
     if isinstance(value, str):
         return clean_text(value)
     if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
+    if isinstance(value, (Mapping, list, tuple, set, frozenset)) and depth >= _DEEP:
+        return "..."
     if isinstance(value, Mapping):
-        return {clean_text(str(key)): plain(item) for key, item in value.items()}
+        return {clean_text(str(key)): plain(item, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(item) for item in value]
+        return [plain(item, depth + 1) for item in value]
     return clean_text(str(value))
 
 

@@ -26,7 +26,7 @@ from pytest_agent_eval.execution.workspace import OUTPUT
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
 
-__all__ = ["EVENTS", "RECORD", "STDERR", "STDOUT", "Record", "RecordView"]
+__all__ = ["EVENTS", "RECORD", "STDERR", "STDOUT", "Record", "RecordView", "fresh"]
 
 RECORD = "record.json"
 STDOUT = "stdout.log"
@@ -59,13 +59,22 @@ class Record(Mapping[str, Any]):
         directory: of the trial (absolute).
         data: what ``record.json`` holds.
         case: gives ``input``, ``annotations`` and ``answers``, which are not stored.
+        values: the case's input, if it was read already.
     """
 
-    def __init__(self, directory: str, data: Mapping[str, Any], case: Case) -> None:
+    def __init__(
+        self,
+        directory: str,
+        data: Mapping[str, Any],
+        case: Case,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         self._directory = directory
         self._data = data
         self._case = case
         self._values: dict[str, Any] = {key: data.get(key) for key in _STORED}
+        if values is not None:
+            self._values["input"] = values
         self._extra: dict[str, Callable[[], Any]] | None = None
 
     @classmethod
@@ -222,7 +231,7 @@ class RecordView(Mapping[str, Any]):
     def __getitem__(self, key: str) -> Any:
         own = self._own
         if key not in own:
-            own[key] = _copy(self._record[key])
+            own[key] = fresh(self._record[key])
         return own[key]
 
     def get(self, key: str, default: Any = None) -> Any:
@@ -246,12 +255,13 @@ def _text_or_empty(file: str) -> str:
     return read_text(file, os.path.getsize(file)) or ""
 
 
-def _copy(value: Any) -> Any:
+def fresh(value: Any) -> Any:
+    """A copy of nested mappings and lists; what else there is in YAML and JSON cannot change."""
     kind = type(value)
     if kind is dict:
-        return {key: _copy(item) for key, item in value.items()}
+        return {key: fresh(item) for key, item in value.items()}
     if kind is list:
-        return [_copy(item) for item in value]
+        return [fresh(item) for item in value]
     return value
 
 
@@ -283,7 +293,7 @@ _LOADERS: Mapping[str, Callable[[Record], Any]] = {
     "tags": lambda record: dict(record._case.tags),
     "group": lambda record: record._case.group,
     "category": lambda record: record._case.category,
-    "case_dir": lambda record: str(record._case.directory),
+    "case_dir": lambda record: record._case.path,
     "input_path": lambda record: str(record._case.input_path),
     "hook_outputs": lambda record: {},
     "steps": lambda record: {},

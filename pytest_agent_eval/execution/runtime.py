@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_agent_eval.cases.templates import Template, compile_template
+from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.workspace import Contents
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
@@ -106,6 +107,7 @@ class SuiteRuntime:
 
         Raises:
             TemplateError: a template that cannot be parsed.
+            RunnerError: settings of the runner that cannot be understood.
         """
         config = suite.config
         execution = config.execution
@@ -122,7 +124,7 @@ class SuiteRuntime:
             contents=Contents(
                 files=tuple(config.dataset.workspace.files),
                 outputs=tuple(output.path for output in config.outputs if output.path),
-                project_files=tuple(config.runner.settings.get("project_files") or ()),
+                project_files=_project_files(config.runner.settings),
                 project_directory=str(suite.directory),
                 dataset_directory=str(suite.dataset_directory),
             ),
@@ -133,6 +135,16 @@ class SuiteRuntime:
             gated=frozenset(judge.name for judge in judges if judge.gated),
             tools=tuple(output.tool for output in config.outputs if output.tool),
         )
+
+
+def _project_files(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    value = settings.get("project_files") or ()
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+        raise RunnerError(
+            f"runner.settings.project_files is {value!r}; expected a list of paths below the "
+            "suite's directory"
+        )
+    return tuple(value)
 
 
 def _template(source: str | None) -> Template | None:

@@ -18,7 +18,7 @@ from pytest_agent_eval.execution.manifest import case_digest, case_manifest, cha
 from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import clean_text, printable, to_json
 from pytest_agent_eval.execution.outcome import decide
-from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record
+from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.verdict import EXECUTION, judge_execution
 from pytest_agent_eval.execution.workspace import (
@@ -89,7 +89,7 @@ class _Attempt:
         self.record_path = record_path
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> TrialResult:
-        case_directory = str(self.case.directory)
+        case_directory = self.case.path
         files = case_manifest(case_directory)
         self.digest = case_digest(case_directory, files)
         values = self.case.input()
@@ -110,11 +110,14 @@ class _Attempt:
         self.workspace = workspace.directory
         self.notes += workspace.notes
         os.makedirs(self.directory, exist_ok=True)
-        execution = self._run(self._task(values, workspace, name, cancelled))
+        # A Python agent may change what it is given; judges see the input as it was.
+        execution = self._run(self._task(fresh(values), workspace, name, cancelled))
         self.notes += execution.notes
         if execution.failure == "infrastructure":
             return self.refuse("infrastructure", execution.error, execution)
-        return self._judge(execution, workspace, changed_in(case_directory, files), cancelled)
+        collected = self._collect(workspace)
+        changed = changed_in(case_directory, files)
+        return self._judge(execution, collected, values, changed, cancelled)
 
     def _task(
         self,
@@ -158,19 +161,12 @@ class _Attempt:
     def _judge(
         self,
         execution: Execution,
-        workspace: Workspace,
+        collected: Collected,
+        values: Mapping[str, Any],
         dataset_changes: Sequence[str],
         cancelled: threading.Event,
     ) -> TrialResult:
         config = self.shared.suite.config
-        collected = collect(
-            workspace,
-            self.directory,
-            self.shared.contents.outputs,
-            metrics=config.traces.metrics,
-            events=config.traces.events,
-        )
-        self.notes += collected.notes
         usage = merge_usage(execution.usage, collected.usage)
         produced = bool(execution.output.strip() or collected.files or collected.modified)
         verdict, kind = judge_execution(
@@ -183,7 +179,7 @@ class _Attempt:
         )
         if dataset_changes:
             verdict, kind = _dataset_changed(dataset_changes, verdict), "agent"
-        record = self._store(execution, usage, collected)
+        record = self._store(execution, usage, collected, values)
         verdicts: list[Verdict] = []
         started = perf_counter()
         if produced or not execution.timed_out:
@@ -202,7 +198,25 @@ class _Attempt:
             judging_s=perf_counter() - started,
         )
 
-    def _store(self, execution: Execution, usage: Usage, collected: Collected) -> Record:
+    def _collect(self, workspace: Workspace) -> Collected:
+        traces = self.shared.suite.config.traces
+        collected = collect(
+            workspace,
+            self.directory,
+            self.shared.contents.outputs,
+            metrics=traces.metrics,
+            events=traces.events,
+        )
+        self.notes += collected.notes
+        return collected
+
+    def _store(
+        self,
+        execution: Execution,
+        usage: Usage,
+        collected: Collected,
+        values: Mapping[str, Any],
+    ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
         traces = self.shared.suite.config.traces
         events = execution.events if execution.events and traces.events else collected.events
@@ -215,7 +229,7 @@ class _Attempt:
             if not wanted and os.path.exists(path):
                 os.unlink(path)
         Record.write(self.directory, data)
-        return Record(self.directory, data, self.case)
+        return Record(self.directory, data, self.case, values)
 
     def _data(self, execution: Execution, usage: Usage) -> dict[str, Any]:
         tokens = {

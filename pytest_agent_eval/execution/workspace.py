@@ -152,42 +152,44 @@ class _Copier:
             )
         if not os.path.lexists(os.path.join(self.source, path)):
             raise CaseError(self.case, self._missing(entry))
-        for found, status in walk(self.source, below=path):
-            self._copy(found, status)
-        if os.path.isdir(os.path.join(self.source, path)):
-            self._make(path)
+        self.copy_below(self.source, path)
 
-    def copy_from(self, root: str, below: str, *, outside: str) -> None:
-        """Project files, never those below ``outside``."""
+    def copy_below(self, root: str, below: str, *, outside: str = "") -> None:
+        """A file or a directory at a relative path, but nothing that is below ``outside``."""
+        linked = False
         for path, status in walk(root, below=below):
             full = os.path.join(root, path)
-            if not (full + os.sep).startswith(outside + os.sep):
-                self._copy(path, status, full=full)
+            if outside and f"{full}/".startswith(f"{outside}/"):
+                continue
+            linked = linked or below == path or below.startswith(f"{path}/")
+            self._copy(path, status, full)
+        if below and not linked and os.path.isdir(os.path.join(root, below)):
+            self._make(below)  # also an empty one
 
-    def _copy(self, path: str, status: os.stat_result, *, full: str = "") -> None:
+    def _copy(self, path: str, status: os.stat_result, full: str) -> None:
         if path in self.hashes:
             return
         if not stat.S_ISREG(status.st_mode):
             kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "no regular file"
-            self.notes.append(f"not copied into the workspace: {printable(path)} is {kind}")
+            self._note(path, kind)
             return
         if status.st_nlink > 1 and (status.st_dev, status.st_ino) in self._answer_files():
-            self.notes.append(
-                f"not copied into the workspace: {printable(path)} is the answer key by another "
-                "name"
-            )
+            self._note(path, "the answer key by another name")
             return
         parent = os.path.dirname(path)
         if parent:
             self._make(parent)
         try:
-            self.hashes[path] = copy_file(
-                full or os.path.join(self.source, path), os.path.join(self.target, path)
-            )
+            self.hashes[path] = copy_file(full, os.path.join(self.target, path))
         except OSError as error:
             raise CaseError(
                 self.case, f"{printable(path)} cannot be copied: {error.strerror}"
             ) from None
+
+    def _note(self, path: str, what: str) -> None:
+        note = f"not copied into the workspace: {printable(path)} is {what}"
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _make(self, path: str) -> None:
         if path not in self._made:
@@ -218,15 +220,12 @@ def _identities(directory: str) -> Iterator[tuple[int, int]]:
 
 
 def _copy_project(copier: _Copier, contents: Contents) -> None:
-    root, dataset = contents.project_directory, os.path.realpath(contents.dataset_directory)
+    root, dataset = contents.project_directory, os.path.normpath(contents.dataset_directory)
     for entry in contents.project_files:
         where = f"runner.settings.project_files lists {entry!r}"
         path = os.path.normpath(entry)
         if os.path.isabs(entry) or os.pardir in path.split(os.sep):
             raise RunnerError(f"{where}; expected a path below the suite's directory")
-        full = os.path.join(root, path)
-        if not os.path.lexists(full):
+        if not os.path.lexists(os.path.join(root, path)):
             raise RunnerError(f"{where}, which does not exist in {root}")
-        copier.copy_from(root, "" if path == os.curdir else path, outside=dataset)
-        if os.path.isdir(full) and path != os.curdir:
-            os.makedirs(os.path.join(copier.target, path), exist_ok=True)
+        copier.copy_below(root, "" if path == os.curdir else path, outside=dataset)
