@@ -108,7 +108,7 @@ def collect(
         files=written,
         modified=modified,
         usage=usage,
-        events=event_list,
+        events=tuple(event_list),
         notes=(*notes, *usage_notes, *event_notes),
     )
 
@@ -118,7 +118,9 @@ def _is_same(workspace: Workspace) -> bool:
         status = os.lstat(workspace.directory)
     except OSError:
         return False
-    return (status.st_dev, status.st_ino) == workspace.identity
+    # A link that took its place may have been given the same inode.
+    is_directory = stat.S_ISDIR(status.st_mode)
+    return is_directory and (status.st_dev, status.st_ino) == workspace.identity
 
 
 def _output_roots(outputs: Sequence[str]) -> list[str]:

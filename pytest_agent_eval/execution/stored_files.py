@@ -15,7 +15,7 @@ MAX_TEXT = 4 * 1024 * 1024
 """A longer text is cut, with a marker."""
 
 _LOOK = 8192
-_BINARY_SHARE = 0.1
+_BINARY_SHARE = 0.3
 _KEEP = 1024 * 1024
 
 
