@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,12 +43,14 @@ class Document:
             for list entries. Filled only when asked for.
         values: place -> 1-based (line, column) where the *value* starts; for a block scalar
             (``|`` or ``>``) the line of its first line of text. Filled only when asked for.
+        problems: duplicate keys, where the caller asked to go on in spite of them.
     """
 
     data: Any
     file: str = ""
     positions: dict[Path_, tuple[int, int]] = field(default_factory=dict)
     values: dict[Path_, tuple[int, int]] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
 
     def position(self, place: Path_) -> tuple[int | None, int | None]:
         """Line and column of a place, or of the nearest place around it that is in the file."""
@@ -80,78 +82,118 @@ def read_yaml(path: Path, *, file: str = "", positions: bool = False) -> Documen
     return parse_yaml(_read(path), file=file or path.name, positions=positions)
 
 
-def parse_yaml(text: bytes | str, *, file: str = "", positions: bool = False) -> Document:
+def parse_yaml(
+    text: bytes | str, *, file: str = "", positions: bool = False, keep_going: bool = False
+) -> Document:
     """Parse YAML text.
+
+    Args:
+        text: UTF-8 where it is bytes.
+        file: how to name the file in messages.
+        positions: whether to note where everything is.
+        keep_going: return duplicate keys in ``Document.problems`` instead of raising; the first
+            of them holds.
 
     Raises:
         DocumentError: not UTF-8, not valid YAML, duplicate keys (all of them are reported),
             aliases that expand too far.
     """
-    if isinstance(text, bytes):
-        try:
-            text = text.decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            line = text.count(b"\n", 0, error.start) + 1
-            message = f"not UTF-8: byte 0x{text[error.start]:02x} cannot be decoded"
-            raise DocumentError(Problem(message, file=file, line=line)) from None
+    text = text if isinstance(text, str) else _decode(text, file)
     try:
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            builder = _Builder(loader, file, positions, counting="&" in text)
+            builder = _Builder(loader, file, positions, aliases="&" in text and "*" in text)
             data = builder.build(node, ()) if node is not None else None
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise DocumentError(_problem_of(error, file)) from None
-    except (yaml.YAMLError, ValueError) as error:
-        # A scalar like 2024-13-45 looks like a date and is none: PyYAML raises ValueError.
-        raise DocumentError(Problem(f"not valid YAML: {_first_line(error)}", file=file)) from None
+    except yaml.YAMLError as error:
+        raise DocumentError(_unreadable(error, text, file)) from None
     except RecursionError:
-        raise DocumentError(Problem("nested too deeply", file=file)) from None
-    if builder.problems:
-        raise DocumentError(*builder.problems)
-    return Document(data, file, builder.positions, builder.values)
+        raise DocumentError(Problem("nested too deeply", file=file, line=1)) from None
+    problems = tuple(builder.duplicates.values())
+    if problems and not keep_going:
+        raise DocumentError(*problems)
+    return Document(data, file, builder.positions, builder.values, problems)
+
+
+def _decode(data: bytes, file: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        message = f"not UTF-8: byte 0x{data[error.start]:02x} cannot be decoded"
+        raise DocumentError(Problem(message, file=file, line=line)) from None
 
 
 class _Builder:
     """Builds values from composed nodes; one instance a document."""
 
-    def __init__(self, loader: Any, file: str, positions: bool, *, counting: bool) -> None:
+    def __init__(self, loader: Any, file: str, positions: bool, *, aliases: bool) -> None:
         self._loader = loader
         self._file = file
         self._wanted = positions
-        self._counting = counting
-        self._nodes = 0
+        self._aliases = aliases
+        self._seen: set[int] = set()
+        self._inside_alias = 0
+        self._expanded = 0
         self.positions: dict[Path_, tuple[int, int]] = {}
         self.values: dict[Path_, tuple[int, int]] = {}
-        self.problems: list[Problem] = []
+        self.duplicates: dict[tuple[int, int], Problem] = {}
 
     def build(self, node: Any, place: Path_) -> Any:
-        if self._counting:
-            self._nodes += 1
-            if self._nodes > MAX_NODES or len(place) > MAX_DEPTH:
-                # Either many aliases or one that contains itself.
-                message = f"aliases expand to more than {MAX_NODES:,} nodes"
-                raise DocumentError(Problem(message, file=self._file))
         if self._wanted:
             mark = node.start_mark
             line = mark.line + (2 if getattr(node, "style", None) in ("|", ">") else 1)
-            self.values[place] = (line, mark.column + 1)
+            self.values.setdefault(place, (line, mark.column + 1))
             self.positions.setdefault(place, (mark.line + 1, mark.column + 1))
+        if self._inside_alias:
+            self._count(node, place)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        if not self._aliases or id(node) not in self._seen:
+            self._seen.add(id(node))
+            return self._collection(node, place)
+        # The composer hands the same node out again for every alias of it.
+        self._inside_alias += 1
+        value = self._collection(node, place)
+        self._inside_alias -= 1
+        return value
+
+    def _count(self, node: Any, place: Path_) -> None:
+        """Bound what aliases expand to; one that contains itself never ends otherwise."""
+        self._expanded += 1
+        if self._expanded > MAX_NODES or len(place) > MAX_DEPTH:
+            message = f"aliases expand to more than {MAX_NODES:,} nodes"
+            line = node.start_mark.line + 1
+            raise DocumentError(Problem(message, file=self._file, line=line))
+
+    def _scalar(self, node: Any) -> Any:
         tag = node.tag
         if tag == "tag:yaml.org,2002:str":
             return node.value
-        if tag == "tag:yaml.org,2002:map" and isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
-        if tag == "tag:yaml.org,2002:seq" and isinstance(node, yaml.SequenceNode):
-            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
         make = _SCALARS.get(tag)
-        if make is None or not isinstance(node, yaml.ScalarNode):
+        if make is None:
+            raise _unsupported(node)
+        try:
+            return make(self._loader, node)
+        except yaml.YAMLError:
+            raise
+        except Exception as error:
+            # 2024-13-45 looks like a date and is none; "!!bool maybe" is a KeyError in PyYAML.
+            said = _first_line(error) if type(error) is ValueError else "does not fit its type"
             raise yaml.MarkedYAMLError(
-                problem=f"the tag {tag} is not supported", problem_mark=node.start_mark
-            )
-        return make(self._loader, node)
+                problem=f"{node.value[:40]}: {said}", problem_mark=node.start_mark
+            ) from None
+
+    def _collection(self, node: Any, place: Path_) -> Any:
+        if isinstance(node, yaml.MappingNode) and node.tag == "tag:yaml.org,2002:map":
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode) and node.tag == "tag:yaml.org,2002:seq":
+            return [self.build(item, (*place, index)) for index, item in enumerate(node.value)]
+        raise _unsupported(node)
 
     def _mapping(self, node: Any, place: Path_) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
@@ -161,20 +203,18 @@ class _Builder:
             if key_node.tag == "tag:yaml.org,2002:merge":
                 merged.append(value_node)
                 continue
-            key = self.build(key_node, (*place, "<key>")) if self._wanted else self.build(
-                key_node, place
-            )
-            if not isinstance(key, Hashable):
+            mark = key_node.start_mark
+            if not isinstance(key_node, yaml.ScalarNode):
                 raise yaml.MarkedYAMLError(
-                    problem="a mapping key must be a plain value", problem_mark=key_node.start_mark
+                    problem="a mapping key must be a plain value", problem_mark=mark
                 )
+            key = self._scalar(key_node)
             if key in result:
-                self._duplicate(key, place, key_node, lines.get(key))
+                self._duplicate(key, place, mark, lines[key])
                 continue
             here = (*place, key)
-            mark = key_node.start_mark
             if self._wanted:
-                self.positions[here] = (mark.line + 1, mark.column + 1)
+                self.positions.setdefault(here, (mark.line + 1, mark.column + 1))
             lines[key] = mark.line + 1
             result[key] = self.build(value_node, here)
         for value_node in merged:
@@ -185,7 +225,7 @@ class _Builder:
         """``<<``: keys of the mapping itself win, then those of earlier merged mappings."""
         sources = node.value if isinstance(node, yaml.SequenceNode) else [node]
         for source in sources:
-            value = self.build(source, (*place, "<<"))
+            value = self.build(source, place)
             if not isinstance(value, dict):
                 raise yaml.MarkedYAMLError(
                     problem="<< needs a mapping or a list of mappings",
@@ -194,17 +234,24 @@ class _Builder:
             for key, item in value.items():
                 result.setdefault(key, item)
 
-    def _duplicate(self, key: Any, place: Path_, node: Any, first: int | None) -> None:
-        mark = node.start_mark
-        self.problems.append(
+    def _duplicate(self, key: Any, place: Path_, mark: Any, first: int) -> None:
+        # Once for its place in the file: an aliased mapping is built again for every alias.
+        self.duplicates.setdefault(
+            (mark.line, mark.column),
             Problem(
                 f"duplicate key {key!r}, first used in line {first}",
                 path=format_place((*place, key)),
                 file=self._file,
                 line=mark.line + 1,
                 column=mark.column + 1,
-            )
+            ),
         )
+
+
+def _unsupported(node: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(
+        problem=f"the tag {node.tag} is not supported here", problem_mark=node.start_mark
+    )
 
 
 _SCALARS: dict[str, Callable[[Any, Any], Any]] = {
@@ -245,12 +292,19 @@ def _read(path: Path) -> bytes:
 
 def _parse_json(data: bytes, file: str) -> Any:
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=_unique, parse_float=_finite)
+        return json.loads(
+            data.decode("utf-8-sig"),
+            object_pairs_hook=_unique,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+        )
     except UnicodeDecodeError as error:
         raise DocumentError(Problem(f"not UTF-8: {error.reason}", file=file)) from None
     except json.JSONDecodeError as error:
         raise DocumentError(
-            Problem(f"not valid JSON: {error.msg}", file=file, line=error.lineno, column=error.colno)
+            Problem(
+                f"not valid JSON: {error.msg}", file=file, line=error.lineno, column=error.colno
+            )
         ) from None
     except ValueError as error:
         raise DocumentError(Problem(f"not valid JSON: {error}", file=file)) from None
@@ -274,6 +328,19 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {text} is too large")
     return value
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON number")
+
+
+def _unreadable(error: yaml.YAMLError, text: str, file: str) -> Problem:
+    """A character that YAML does not allow: the reader knows its place, but no line."""
+    line = None
+    position = getattr(error, "position", None)
+    if isinstance(position, int):
+        line = text.count("\n", 0, position) + 1
+    return Problem(f"not valid YAML: {_first_line(error)}", file=file, line=line)
 
 
 def _problem_of(error: yaml.MarkedYAMLError, file: str) -> Problem:

@@ -1,0 +1,40 @@
+"""Judges that need a model and have none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_agent_eval.errors import Problem
+from pytest_agent_eval.suite.models.judge import JudgeConfig
+from pytest_agent_eval.suite.suite import Suite
+
+__all__ = ["missing_models"]
+
+VARIABLE = "EVAL_JUDGE_MODEL"
+
+
+def missing_models(suite: Suite, environ: Mapping[str, str]) -> tuple[Problem, ...]:
+    """One problem for each judge that asks a model and for which none is named.
+
+    A judge's model is its own ``model``, else ``models.judge``, else the variable
+    ``EVAL_JUDGE_MODEL``.
+    """
+    if suite.config.models.judge or environ.get(VARIABLE, "").strip():
+        return ()
+    return tuple(
+        Problem(
+            f"judge {judge.name} asks a model and none is named: set its model, models.judge, or "
+            f"the variable {VARIABLE}",
+            path=f"judges[{index}]",
+            file=suite.shown,
+            line=suite.line(f"judges[{index}]"),
+        )
+        for index, judge in enumerate(suite.config.judges)
+        if _asks(judge, suite) and not judge.model
+    )
+
+
+def _asks(judge: JudgeConfig, suite: Suite) -> bool:
+    if judge.kind == "builtin":
+        return judge.builtin in suite.known.llm_builtins
+    return judge.kind in ("llm", "agent", "pairwise")

@@ -1,0 +1,106 @@
+"""What a suite needs when it runs that this version cannot do.
+
+Loading such a suite is fine: people have them, and can check, list and select their cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_agent_eval.errors import Problem
+from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
+from pytest_agent_eval.suite.models.hooks import HooksConfig
+from pytest_agent_eval.suite.models.judge import JudgeConfig
+from pytest_agent_eval.suite.suite import Suite
+
+__all__ = ["unsupported"]
+
+_RUNNERS = frozenset({"cli", "python"})
+_DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
+_LLM = {"llm": "LLM judges", "agent": "agent judges", "pairwise": "the judge pairwise"}
+
+
+def unsupported(suite: Suite) -> tuple[Problem, ...]:
+    """One problem for each feature, each ending in ``not supported yet``; sorted by line."""
+    found = [
+        Problem(
+            f"{what} not supported yet", path=path, file=suite.shown, line=suite.line(path) or 1
+        )
+        for path, what in (
+            *_of_execution(suite),
+            *_of_runner(suite),
+            *_of_judges(suite),
+            *_of_blocks(suite),
+        )
+    ]
+    return tuple(sorted(found, key=lambda problem: problem.line or 1))
+
+
+def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
+    execution = suite.config.execution
+    if execution.mode == "batch":
+        yield "execution.mode", "mode batch is"
+    if execution.steps:
+        yield "execution.steps", "steps are"
+    if execution.trials > 1:
+        yield "execution.trials", "more than one trial is"
+    if execution.retries > 0:
+        yield "execution.retries", "retries are"
+
+
+def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
+    runner = suite.config.runner
+    if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
+        yield "runner.type", f"runner type {runner.type} is"
+    if runner.workspace_mode == "repo":
+        yield "runner.workspace_mode", "workspace_mode repo is"
+    if runner.sandbox != "none":
+        yield "runner.sandbox", f"sandbox {runner.sandbox} is"
+
+
+def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
+    for index, judge in enumerate(suite.config.judges):
+        place = f"judges[{index}]"
+        if judge.kind in _LLM:
+            yield (
+                place,
+                f"judge {judge.name}: {_LLM[judge.kind]} are".replace(
+                    "pairwise are", "pairwise is"
+                ),
+            )
+            continue
+        if judge.kind == "builtin" and judge.builtin in suite.known.llm_builtins:
+            yield f"{place}.builtin", f"judge {judge.name}: {judge.builtin} asks a model; that is"
+        yield from _of_judge(judge, place)
+    for name, threshold in suite.config.thresholds.items():
+        if threshold.min_win_rate is not None:
+            yield f"thresholds.{name}.min_win_rate", "min_win_rate is"
+
+
+def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
+    if judge.step is not None:
+        yield f"{place}.step", f"judge {judge.name}: judging one step is"
+    if judge.labels is not None:
+        yield f"{place}.labels", f"judge {judge.name}: calibration with labels is"
+    if judge.examples is not None:
+        yield f"{place}.examples", f"judge {judge.name}: examples are"
+
+
+def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
+    config = suite.config
+    path = config.dataset.path
+    if path.lower().endswith(_DATASET_FILES) and not suite.dataset_directory.is_dir():
+        yield "dataset.path", "a dataset file is"
+    if config.dataset.leak == "error":
+        yield "dataset.leak", "leak error is"
+    if config.inputs.tools:
+        yield "inputs.tools", "answering questions and tool calls is"
+    for phase in HooksConfig.model_fields:
+        if getattr(config.hooks, phase):
+            yield f"hooks.{phase}", f"hooks of the phase {phase} are"
+    if config.reward is not None:
+        yield "reward", "reward is"
+    if config.mlflow is not None:
+        yield "mlflow", "logging to MLflow is"
+    if suite.variants:
+        yield ("variants" if config.variants else "matrix"), "variants are"
