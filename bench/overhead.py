@@ -51,9 +51,7 @@ def main() -> int:
             (case / "input.yaml").write_text(f"message: Where is parcel {number}?\n")
             (case / "annotations.yaml").write_text("category: delivery\ntags: [short]\n")
         pytest = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-        result = compare(
-            [*pytest, "test_floor.py"], [*pytest, "eval.yaml"], root, rounds=5
-        )
+        result = compare([*pytest, "test_floor.py"], [*pytest, "eval.yaml"], root, rounds=5)
         return 0 if report(f"overhead of {CASES:,} cases", *result, BOUND) else 1
 
 

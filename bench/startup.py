@@ -26,7 +26,9 @@ def main() -> int:
             differences.append((run(pytest, root).cpu - without.cpu) * 1000)
     median = statistics.median(differences)
     kept = median <= BOUND_MS
-    print(f"start-up grows by {median:.1f} ms cpu (bound {BOUND_MS:g}) {'ok' if kept else 'MISSED'}")
+    print(
+        f"start-up grows by {median:.1f} ms cpu (bound {BOUND_MS:g}) {'ok' if kept else 'MISSED'}"
+    )
     return 0 if kept else 1
 
 

@@ -52,6 +52,15 @@ class Datasets:
                     found.append(f"{suite}::{_normalise(case)}")
         return [_relative(item, base) for item in found] or [argument]
 
+    def rewrite_all(self, args: list[str], positional: list[str], base: str) -> None:
+        """Rewrite the positional arguments in place, in both lists that pytest reads them from."""
+        for argument in list(positional):
+            nodes = self.rewrite(argument, base)
+            if nodes != [argument]:
+                for arguments in (args, positional):
+                    index = arguments.index(argument)
+                    arguments[index : index + 1] = nodes
+
     def claims_directory(self, path: str) -> bool:
         """Whether a directory is some suite's dataset directory, or lies in one."""
         # A dataset may be the suite's own directory: what holds the suite is not hidden.

@@ -43,7 +43,7 @@ class _Interruption(BaseException):
     """Ends the function. Not an Exception, so that ``except Exception`` lets it through."""
 
 
-class DeadlineExceeded(Exception):  # noqa: N818 - an outcome; the name says what happened
+class DeadlineExceeded(Exception):
     """The function did not return in time.
 
     Attributes:

@@ -18,8 +18,7 @@ MARKERS = (
     "holdout: case of the half that confirms and is looked at rarely (pytest_agent_eval)",
     "tag(**tags): the tags of a case, e.g. -m 'tag(length=\"short\")' (pytest_agent_eval)",
     "category(name): annotations.category of a case (pytest_agent_eval)",
-    "judge(name): one for each judge whose condition does not exclude the case "
-    "(pytest_agent_eval)",
+    "judge(name): one for each judge whose condition does not exclude the case (pytest_agent_eval)",
     "variant(name): the variant a case runs under (pytest_agent_eval)",
 )
 
@@ -74,9 +73,7 @@ class Marks:
         return self._flat[tag]
 
 
-def _named(
-    kind: str, name: str, made: dict[str, pytest.MarkDecorator]
-) -> pytest.MarkDecorator:
+def _named(kind: str, name: str, made: dict[str, pytest.MarkDecorator]) -> pytest.MarkDecorator:
     mark = made.get(name)
     if mark is None:
         mark = made[name] = getattr(pytest.mark, kind).with_args(name=name)

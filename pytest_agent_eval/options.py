@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import pytest
 
@@ -49,6 +49,11 @@ class Options:
     model: str
     max_output: int
     judge_dirs: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that decide what runs and how, without paths of this machine."""
+        names = ("split", "tags", "condition", "limit", "parallelism", "gate", "model")
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     @property
     def selects(self) -> tuple[str, ...]:

@@ -16,7 +16,9 @@ Value = bool | int | float | None
 Status = Literal["passed", "failed", "tolerated", "skipped", "error"]
 """Outcome of a case. ``error`` is infrastructure or a broken case, never a verdict on the agent."""
 
-FailureKind = Literal["", "verdict", "judge", "agent", "timeout", "budget", "infrastructure", "case"]
+FailureKind = Literal[
+    "", "verdict", "judge", "agent", "timeout", "budget", "infrastructure", "case"
+]
 """Why a status is not ``passed``: a failing verdict, a judge error, the agent itself (exit status,
 nothing produced), its timeout, its budget, the runner, or the case's own files."""
 

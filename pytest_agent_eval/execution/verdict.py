@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Sequence
 from typing import Literal
 
 from pytest_agent_eval.execution.names import clean_text
-from pytest_agent_eval.execution.record import STDERR, STDOUT
+from pytest_agent_eval.execution.record import RECORD, STDERR, STDOUT
 from pytest_agent_eval.results import FailureKind, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution
 
-__all__ = ["EXECUTION", "judge_execution", "last_lines"]
+__all__ = ["EXECUTION", "judge_execution", "last_lines", "last_said"]
 
 EXECUTION = "execution"
 
@@ -96,6 +97,19 @@ def last_lines(directory: str) -> str:
         if lines:
             parts.append("\n".join((f"{name.partition('.')[0]}:", *lines)))
     return "\n".join(parts)
+
+
+def last_said(directory: str) -> str:
+    """The last lines of the logs; of the final message where a runner leaves no logs."""
+    lines = last_lines(directory)
+    if lines:
+        return lines
+    try:
+        with open(os.path.join(directory, RECORD), encoding="utf-8") as stream:
+            output = json.load(stream)["output"]
+    except (OSError, ValueError, KeyError):
+        return ""
+    return "\n".join(str(output).splitlines()[-_LINES:])
 
 
 def _tail(path: str) -> str:

@@ -11,7 +11,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,19 @@ class RunWriter:
         self._results = Appender(os.path.join(path, results_name))
 
     @classmethod
-    def create(cls, directory: Path, header: Mapping[str, Any]) -> RunWriter:
+    def reserve(cls, directory: Path) -> Path:
+        """A path for a new run, for processes that agree on it before one of them writes."""
+        return directory.absolute() / _new_name()
+
+    @classmethod
+    def create(cls, directory: Path, header: Mapping[str, Any], *, name: str = "") -> RunWriter:
         """Make ``<directory>/<UTC time>-<4 hex>/`` with ``run.json`` and point ``latest`` at it.
 
         Args:
             directory: where runs are kept; made if it is missing, with a ``.gitignore`` of ``*``
                 (in ``.agent-eval`` where that is its parent).
             header: of :func:`~pytest_agent_eval.runs.header.make_header`; JSON types.
+            name: of a path from :meth:`reserve`; others may have begun to write there.
 
         Raises:
             RunDirectoryError: it cannot be written.
@@ -57,7 +63,7 @@ class RunWriter:
         directory = directory.absolute()
         try:
             _prepare(directory)
-            path = _new_directory(directory)
+            path = _reserved(directory / name) if name else _new_directory(directory)
             started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
             full = {"run_id": path.name, "started": started, **header}
             _replace(path / "run.json", _json(full))
@@ -70,13 +76,16 @@ class RunWriter:
 
     @classmethod
     def join(cls, path: Path, worker: str) -> RunWriter:
-        """Write into a run that another process created, as ``results-<worker>.jsonl``.
+        """Write into a run that another process creates, as ``results-<worker>.jsonl``.
 
         Raises:
-            RunDirectoryError: it is not there or cannot be written.
+            RunDirectoryError: it cannot be written.
         """
-        if not path.is_dir():
-            raise RunDirectoryError(f"{path}: no such run directory")
+        try:
+            _prepare(path.parent)
+            _reserved(path)
+        except OSError as error:
+            raise _failure(path, error) from None
         return cls(path.absolute(), f"results-{_part(worker)}.jsonl", None)
 
     def append(self, result: TrialResult) -> None:
@@ -152,9 +161,11 @@ class RunWriter:
         summary: Mapping[str, Any] | None = None,
         exit_status: int | None = None,
         complete: bool = True,
+        suites: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Flush the results; on the process that created the run also write ``summary.yaml`` and
-        close ``run.json`` with end time, exit status and whether the run is complete.
+        close ``run.json`` with end time, exit status, the suites that ran (for a process that did
+        not know them when it created the run) and whether the run is complete.
 
         Raises:
             RunDirectoryError: the disk is full or the directory has gone.
@@ -167,6 +178,7 @@ class RunWriter:
                 ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 closed = {
                     **self._header,
+                    "suites": [dict(suite) for suite in suites] or self._header.get("suites", []),
                     "ended": ended,
                     "exit_status": exit_status,
                     "complete": complete,
@@ -200,8 +212,7 @@ def _prepare(directory: Path) -> None:
 
 def _new_directory(directory: Path) -> Path:
     for _ in range(_NAMES_TO_TRY):
-        stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-        path = directory / f"{stamp}-{secrets.token_hex(2)}"
+        path = directory / _new_name()
         try:
             path.mkdir()
         except FileExistsError:
@@ -209,6 +220,15 @@ def _new_directory(directory: Path) -> Path:
         (path / "cases").mkdir()
         return path
     raise FileExistsError(None, "every name for a new run is taken", str(directory))
+
+
+def _new_name() -> str:
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
+
+
+def _reserved(path: Path) -> Path:
+    (path / "cases").mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def _point_latest(directory: Path, name: str) -> None:

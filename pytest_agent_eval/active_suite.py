@@ -1,0 +1,384 @@
+"""A suite as one pytest session has opened it: its cases, judges and runner."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agent_eval.errors import AgentEvalError, Problem, RunnerError, SuiteError
+from pytest_agent_eval.results import TrialResult
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.cases import BrokenCase, Case
+    from pytest_agent_eval.cases.conditions import Condition
+    from pytest_agent_eval.evidence.summary import SuiteInfo
+    from pytest_agent_eval.judges import BoundJudge
+    from pytest_agent_eval.judges.base import JudgeKind
+    from pytest_agent_eval.options import Options
+    from pytest_agent_eval.runners.base import Runner, RunnerType
+    from pytest_agent_eval.runs.writer import RunWriter
+    from pytest_agent_eval.suite import Suite
+
+__all__ = ["ActiveSuite"]
+
+HALVES = ("dev", "holdout")
+
+
+class ActiveSuite:
+    """What all cases of one suite share during one session.
+
+    Attributes:
+        suite: the parsed suite.
+        key: its file relative to the root directory, with slashes.
+        asked: its cases run; otherwise they are collected and skipped.
+        cases: the cases that belong to the dataset, after :meth:`read_cases`.
+        selected: those of them that the selection left.
+        notes: things worth telling once, such as warnings of the suite.
+    """
+
+    def __init__(
+        self,
+        suite: Suite,
+        *,
+        key: str,
+        asked: bool,
+        options: Options,
+        rootdir: Path,
+        runner_types: Mapping[str, RunnerType],
+        judge_kinds: Mapping[str, JudgeKind],
+    ) -> None:
+        self.suite = suite
+        self.key = key
+        self.asked = asked
+        self.cases: Sequence[Case | BrokenCase] = ()
+        self.selected: Sequence[Case | BrokenCase] = ()
+        self.notes = [str(warning) for warning in suite.warnings]
+        self._options = options
+        self._rootdir = rootdir
+        self._runner_types = runner_types
+        self._judge_kinds = judge_kinds
+        self._runner: tuple[Any, Runner] | None = None
+        self._judges: tuple[BoundJudge, ...] = ()
+        self._conditions = self._early_conditions()
+
+    @classmethod
+    def load(
+        cls,
+        path: Path,
+        *,
+        key: str,
+        asked: bool,
+        options: Options,
+        rootdir: Path,
+        runner_types: Mapping[str, RunnerType],
+        judge_kinds: Mapping[str, JudgeKind],
+    ) -> ActiveSuite:
+        """Read and check a suite; make its judges if it is to run.
+
+        Raises:
+            SuiteError: all problems of the file, or all that is not supported.
+        """
+        from pytest_agent_eval.judges import builtin_names
+        from pytest_agent_eval.runners import BUILTIN
+        from pytest_agent_eval.suite import (
+            BUILTIN_RUNNER_TYPES,
+            Known,
+            load_suite,
+            unsupported,
+        )
+        from pytest_agent_eval.suite.known import both_forms
+
+        own = both_forms(frozenset(builtin_names(options.judge_dirs)))
+        known = Known(
+            runner_types=BUILTIN_RUNNER_TYPES | frozenset(runner_types),
+            judge_kinds=frozenset(judge_kinds),
+            builtins=Known().builtins | own,
+        )
+        suite = load_suite(path, rootdir=rootdir, known=known)
+        self = cls(
+            suite,
+            key=key,
+            asked=asked,
+            options=options,
+            rootdir=rootdir,
+            runner_types={**BUILTIN, **runner_types},
+            judge_kinds=judge_kinds,
+        )
+        if asked:
+            problems = unsupported(suite)
+            if problems:
+                raise SuiteError(*problems)
+            self._judges = self._make_judges()
+        return self
+
+    # -- cases -----------------------------------------------------------------------------
+
+    def read_cases(self) -> Sequence[Case | BrokenCase]:
+        """Read the cases that belong to the dataset, as the suite filters it.
+
+        Raises:
+            AgentEvalError: no such directory, no case in it, or a placeholder no case provides.
+        """
+        from pytest_agent_eval.cases import Split, dataset_cases, read_cases
+
+        dataset = self.suite.config.dataset
+        split = Split(dataset.split.holdout, dataset.split.by, dataset.split.salt)
+        rules = [
+            ("include", rule.include) if rule.include else ("exclude", rule.exclude or "")
+            for rule in dataset.cases
+        ]
+        self.cases = dataset_cases(
+            read_cases(self.suite.dataset_directory, split), rules, dataset.if_
+        )
+        if self.asked:
+            self._check_placeholders()
+            self._note_one_sided_conditions()
+        return self.cases
+
+    def applicable(self, case: Case) -> list[str]:
+        """Names of the judges whose condition does not exclude the case at collection."""
+        from pytest_agent_eval.cases.coverage import holds
+
+        return [
+            name
+            for name, condition in self._conditions
+            if condition is None or holds(condition, case) is not False
+        ]
+
+    def headline(self) -> str:
+        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout), 6 judges``."""
+        counts = self._counts(self.selected)
+        halves = ", ".join(f"{count} {half}" for half, count in counts.items() if count)
+        total = len(self.selected)
+        noun = "case" if total == 1 else "cases"
+        return f"agent-eval: {self.suite.name}: {total} {noun}" + (f" ({halves})" if halves else "")
+
+    def info(self) -> SuiteInfo:
+        """What the summary needs to know of this suite."""
+        from pytest_agent_eval.evidence.aggregate import JudgeInfo
+        from pytest_agent_eval.evidence.summary import SuiteInfo
+
+        config = self.suite.config
+        judges = tuple(
+            JudgeInfo(
+                judge.name,
+                judge.kind,
+                (judge.score_range[0], judge.score_range[1]) if judge.score_range else None,
+                judge.name in config.thresholds,
+            )
+            for judge in config.judges
+        )
+        grouped = config.dataset.split.by != "name"
+        return SuiteInfo(
+            key=self.key,
+            name=self.suite.name,
+            file=self.key,
+            digest=self.suite.digest,
+            judges=judges,
+            thresholds={
+                name: threshold.model_dump(exclude_none=True)
+                for name, threshold in config.thresholds.items()
+            },
+            total=self._counts(self.cases),
+            selected=self._counts(self.selected),
+            without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
+        )
+
+    def is_gated(self, judge: str) -> bool:
+        """Whether a judge has a threshold."""
+        return judge in self.suite.config.thresholds
+
+    # -- running ---------------------------------------------------------------------------
+
+    @property
+    def fixture(self) -> str:
+        """Name of the fixture that is the runner's callable; empty for every other runner."""
+        kind, _, name = (self.suite.config.runner.function or "").partition(":")
+        return name if self.suite.config.runner.type == "python" and kind == "fixture" else ""
+
+    def run(
+        self,
+        case: Case,
+        *,
+        parts: tuple[str, ...],
+        fixture: Any,
+        writer: RunWriter,
+        workspaces: str,
+        cancelled: threading.Event,
+    ) -> TrialResult:
+        """Carry out one case; called in the engine's thread.
+
+        Args:
+            case: the case.
+            parts: path components of its directory in the run, before the trial's number.
+            fixture: value of :attr:`fixture`.
+            writer: of the run.
+            workspaces: directory for workspaces (absolute).
+            cancelled: set when the session wants the trial to end.
+        """
+        from pytest_agent_eval.execution.runtime import SuiteRuntime
+        from pytest_agent_eval.execution.trial import run_trial
+
+        try:
+            runner = self._make_runner(fixture)
+        except RunnerError as error:
+            return self.unstarted(case, "infrastructure", str(error))
+        shared = SuiteRuntime.of(
+            self.suite,
+            suite_key=self.key,
+            runner=runner,
+            judges=self._judges,
+            rootdir=self._rootdir,
+            run_id=writer.run_id,
+            model=self._options.model,
+        )
+        directory = writer.trial_directory(*parts, "1")
+        return run_trial(
+            shared,
+            case,
+            1,
+            directory=directory,
+            record_path="/".join(("cases", *parts, "1")),
+            workspace_root=workspaces,
+            cancelled=cancelled,
+        )
+
+    def broken(self, case: BrokenCase) -> TrialResult:
+        """The result of a case that cannot be tried."""
+        return TrialResult(
+            suite=self.key,
+            case=case.name,
+            split="",
+            status="error",
+            kind="case",
+            reason=case.error.message,
+        )
+
+    def evidence(self, case: Case, result: TrialResult, run: Path) -> dict[str, Any]:
+        """What the failure block shows besides the verdicts: the input, the end of the output."""
+        from pytest_agent_eval.execution.verdict import last_said
+
+        try:
+            asked: Mapping[str, Any] | None = case.input()
+        except AgentEvalError:
+            asked = None
+        told = result.execution is not None and result.execution.detail
+        tail = last_said(str(run / result.record)) if result.record and not told else ""
+        return {"input": asked, "output_tail": tail}
+
+    def unstarted(self, case: Case, kind: Any, reason: str) -> TrialResult:
+        """The result of a case whose agent could not be started."""
+        return TrialResult(
+            suite=self.key,
+            case=case.name,
+            split=case.split,
+            group=case.group,
+            tags=dict(case.tags),
+            category=case.category,
+            status="error",
+            kind=kind,
+            reason=reason,
+        )
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _make_judges(self) -> tuple[BoundJudge, ...]:
+        from pytest_agent_eval.judges import make_judges
+
+        return make_judges(
+            self.suite,
+            rootdir=self._rootdir,
+            kinds=self._judge_kinds,
+            builtin_dirs=self._options.judge_dirs,
+        )
+
+    def _make_runner(self, fixture: Any) -> Runner:
+        """The suite's runner: made once, or once for each value of a fixture."""
+        from pytest_agent_eval.runners.base import RunnerContext
+
+        if self._runner is None or self._runner[0] is not fixture:
+            context = RunnerContext(
+                suite=self.suite,
+                rootdir=self._rootdir,
+                fixtures={self.fixture: fixture} if self.fixture else {},
+                max_output_bytes=self._options.max_output,
+            )
+            self._runner = (fixture, self._runner_types[self.suite.config.runner.type](context))
+        return self._runner[1]
+
+    def _early_conditions(self) -> list[tuple[str, Condition | None]]:
+        """Each judge with its condition, if that can be decided without running anything."""
+        from pytest_agent_eval.cases import JUDGE_NAMES, compile_condition
+        from pytest_agent_eval.cases.coverage import is_early
+
+        found: list[tuple[str, Condition | None]] = []
+        for judge in self.suite.config.judges:
+            condition = compile_condition(judge.if_, JUDGE_NAMES) if judge.if_ else None
+            early = condition is not None and is_early(condition)
+            found.append((judge.name, condition if early else None))
+        return found
+
+    def _note_one_sided_conditions(self) -> None:
+        from pytest_agent_eval.cases import decided
+
+        for name, condition in self._conditions:
+            if condition is None or len(self.cases) < 2:
+                continue
+            true, false = decided(condition, self.cases)
+            if not true or not false:
+                which = "every case" if true else "no case"
+                self.notes.append(
+                    f"judge {name}: its condition is true for {which}, so one branch is untested: "
+                    f"{condition.source}"
+                )
+
+    def _check_placeholders(self) -> None:
+        """Find a placeholder that no case's input provides now, not when the first case runs.
+
+        Raises:
+            SuiteError: names each of them.
+        """
+        from pytest_agent_eval.cases import Case
+        from pytest_agent_eval.cases.templates import compile_template
+
+        execution = self.suite.config.execution
+        wanted = {
+            place: set(compile_template(source).fields)
+            for place, source in (
+                ("execution.prompt", execution.prompt),
+                ("execution.arguments", execution.arguments),
+            )
+            if source
+        }
+        missing = set().union(*wanted.values())
+        for case in self.cases:
+            if not missing:
+                return
+            if isinstance(case, Case):
+                try:
+                    missing -= {field for field in missing if field in case.input()}
+                except AgentEvalError:
+                    continue  # its own error when it runs
+        problems = [
+            Problem(
+                f"no case's input has the field {field!r}",
+                path=place,
+                file=self.key,
+                line=self.suite.line(place),
+            )
+            for place, fields in wanted.items()
+            for field in sorted(fields & missing)
+        ]
+        if problems:
+            raise SuiteError(*problems)
+
+    def _counts(self, cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
+        counts = Counter(getattr(case, "split", "") for case in cases)
+        return {half: counts[half] for half in HALVES}
+
+
+def _groupless(case: Case | BrokenCase) -> bool:
+    return getattr(case, "group", "") is None

@@ -1,0 +1,236 @@
+"""Suites and cases as pytest nodes, and how the result of a case becomes a pytest outcome.
+
+The only file of the package that touches what pytest does not call public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agent_eval.errors import AgentEvalError, DocumentError, SuiteError
+from pytest_agent_eval.results import TrialResult
+
+if TYPE_CHECKING:
+    from _pytest._code.code import ExceptionInfo, TerminalRepr
+    from _pytest.fixtures import FuncFixtureInfo
+
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.cases import BrokenCase, Case
+    from pytest_agent_eval.session import EvalSession
+
+__all__ = ["SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
+
+SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+
+
+class CaseFailed(Exception):
+    """A verdict fails, or the agent did: the case is failed."""
+
+
+class CaseErrored(Exception):
+    """The case could not be tried: its files or the infrastructure; pytest's *error*."""
+
+
+class FailureText:
+    """The failure block of a case as pytest prints it; the summary line shows its first line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.reprcrash = self
+
+    @property
+    def message(self) -> str:
+        """The first line."""
+        return self.text.partition("\n")[0]
+
+    def toterminal(self, writer: Any) -> None:
+        """Print the block: the first line as an error, the rest as it is."""
+        for number, line in enumerate(self.text.splitlines()):
+            writer.line(line, red=number == 0, bold=number == 0)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ForeignFile(pytest.File):
+    """A file named on the command line as a suite that is none: says what is missing."""
+
+    reason = ""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Raise the reason.
+
+        Raises:
+            CollectError: always.
+        """
+        raise self.CollectError(self.reason)
+
+
+def _case(*args: object) -> None:
+    """Stand in as the function of a case, which :meth:`CaseItem.runtest` never calls."""
+
+
+class SuiteFile(pytest.Module):
+    """One eval.yaml. A Module without an object, so that module-scoped fixtures work."""
+
+    obj = None
+    state: ActiveSuite
+
+    def collect(self) -> Iterator[CaseItem | BrokenItem]:
+        """Make an item for each case of the suite, in dataset order.
+
+        Raises:
+            CollectError: the suite or its dataset cannot be used; shows every problem.
+        """
+        from pytest_agent_eval.cases import BrokenCase
+
+        session = self.config.stash[SESSION]
+        try:
+            self.state = session.open_suite(self)
+            cases = self.state.read_cases()
+        except (SuiteError, DocumentError) as error:
+            raise self.CollectError(str(error)) from None  # names the file itself
+        except AgentEvalError as error:
+            raise self.CollectError(f"{session.relative(self.path)}: {error}") from None
+        marks = session.marks()
+        fixtures: FuncFixtureInfo | None = None
+        for case in cases:
+            if isinstance(case, BrokenCase):
+                item: CaseItem | BrokenItem = BrokenItem.make(self, case)
+            else:
+                item = CaseItem.make(self, case, fixtures)
+                # Every case needs the same fixtures; working them out is the dearest part.
+                fixtures = item._fixtureinfo
+                item.mark(marks.of(case, self.state.applicable(case)))
+            if not self.state.asked:
+                item.add_marker(_not_asked(self.name))
+            yield item
+
+
+class CaseItem(pytest.Function):
+    """One case. Waits for the engine's result and turns it into the outcome of one test."""
+
+    case: Case
+    suite: ActiveSuite
+    result: TrialResult | None = None
+    runner_fixture: Any = None
+
+    @classmethod
+    def make(cls, parent: SuiteFile, case: Case, fixtures: FuncFixtureInfo | None) -> CaseItem:
+        """Build the item of a case; ``fixtures`` are those of an earlier item of this suite."""
+        item: CaseItem = cls.from_parent(
+            parent, name=case.name, callobj=_case, fixtureinfo=fixtures
+        )
+        item.case = case
+        item.suite = parent.state
+        return item
+
+    def mark(self, marks: list[pytest.MarkDecorator]) -> None:
+        """Add marks; in bulk, because there may be 10,000 cases with ten marks each."""
+        self.own_markers.extend([mark.mark for mark in marks])
+        self.keywords.update((mark.name, mark) for mark in marks)
+
+    def setup(self) -> None:
+        """Set the fixtures up, then wait for the result of the case.
+
+        Raises:
+            CaseErrored: the case could not be tried.
+        """
+        super().setup()
+        if self.config.option.setuponly or self.config.option.setupplan:
+            return
+        session = self.config.stash[SESSION]
+        self.result = session.result(self)
+        if self.result.status == "error":
+            raise CaseErrored
+
+    def teardown(self) -> None:
+        """Remove the workspace, if pytest's retention policy says so."""
+        super().teardown()
+        self.config.stash[SESSION].clean(self)
+
+    def fixture(self, name: str) -> Any:
+        """The value of a fixture, set up for this item if it is not yet."""
+        return self._request.getfixturevalue(name)
+
+    def runtest(self) -> None:
+        """Raise what the result says."""
+        assert self.result is not None
+        session = self.config.stash[SESSION]
+        if session.options.subtests:
+            session.report_subtests(self, self._request.getfixturevalue("subtests"))
+        if self.result.status == "failed":
+            raise CaseFailed
+        if self.result.status == "skipped":
+            pytest.skip(self.result.reason)
+
+    def repr_failure(  # type: ignore[override]
+        self, excinfo: ExceptionInfo[BaseException]
+    ) -> str | TerminalRepr | FailureText:
+        """The failure block; pytest's own representation for anything that is not ours."""
+        if isinstance(excinfo.value, CaseFailed | CaseErrored) and self.result is not None:
+            return FailureText(self.config.stash[SESSION].failure_block(self, self.result))
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path | str, int | None, str]:
+        """Where the case is: its suite's file."""
+        return self.path, None, self.name
+
+
+class BrokenItem(pytest.Item):
+    """A case directory that cannot be used: an error of this case alone."""
+
+    case: BrokenCase
+    suite: ActiveSuite
+    result: TrialResult | None = None
+
+    @classmethod
+    def make(cls, parent: SuiteFile, case: BrokenCase) -> BrokenItem:
+        """Build the item of a broken case. Its name is shown so that pytest can address it."""
+        item: BrokenItem = cls.from_parent(parent, name=_addressable(case.name))
+        item.case = case
+        item.suite = parent.state
+        return item
+
+    def setup(self) -> None:
+        """Raise the error of the case, so that pytest counts an error and not a failure.
+
+        Raises:
+            CaseError: always, unless only fixtures are shown.
+        """
+        if not self.config.option.setuponly and not self.config.option.setupplan:
+            self.result = self.config.stash[SESSION].record_broken(self)
+            raise self.case.error
+
+    def runtest(self) -> None:
+        """Never reached: :meth:`setup` raises."""
+
+    def repr_failure(  # type: ignore[override]
+        self, excinfo: ExceptionInfo[BaseException]
+    ) -> str | TerminalRepr | FailureText:
+        """The message alone."""
+        if isinstance(excinfo.value, AgentEvalError):
+            return FailureText(str(excinfo.value))
+        return super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Path | str, int | None, str]:
+        """Where the case is: its suite's file."""
+        return self.path, None, self.name
+
+
+def _addressable(name: str) -> str:
+    """A name without the characters that would make a node id mean something else."""
+    shown = name.replace("::", ":\\u003a")
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in shown
+    )
+
+
+def _not_asked(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.skip(
+        reason=f"agents cost time and money: run with --agent-eval, or name {name}"
+    )

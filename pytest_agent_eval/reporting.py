@@ -1,0 +1,103 @@
+"""The reporting side of a session: collects results, decides gates, prints the summary.
+
+Lives in the process that reports: the only one, or the controller of pytest-xdist. Results come
+from the reports of the cases, so both ways give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.evidence.summary import SuiteInfo, Summary, summarise
+from pytest_agent_eval.results import TrialResult
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.options import GateMode
+    from pytest_agent_eval.runs.writer import RunWriter
+
+__all__ = ["Report"]
+
+
+class Report:
+    """Everything one run came to, as far as this process has heard."""
+
+    def __init__(self) -> None:
+        self._results: dict[tuple[str, str, str | None, int], TrialResult] = {}
+        self._earlier: list[TrialResult] = []
+        self._infos: dict[str, SuiteInfo] = {}
+        self._notes: dict[str, Sequence[str]] = {}
+        self.summary: Summary | None = None
+        self.problem = ""
+
+    def add(self, result: TrialResult) -> None:
+        """Take a result; a second one of the same trial (a rerun) replaces the first."""
+        trial = (result.suite, result.case, result.variant, result.trial)
+        if trial in self._results:
+            self._earlier.append(self._results[trial])
+        self._results[trial] = result
+
+    def learn(self, info: SuiteInfo, notes: Sequence[str]) -> None:
+        """Take over what is known about a suite."""
+        self._infos[info.key] = info
+        self._notes[info.key] = notes
+
+    def finish(
+        self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool
+    ) -> int:
+        """Decide the gates, write the summary, close the run.
+
+        Returns:
+            The session's exit status: 1 instead of 0 if a gate is missed.
+        """
+        self.summary = summarise(
+            sorted(self._infos.values(), key=lambda info: info.key),
+            self._results.values(),
+            gate_mode="always" if mode == "always" else "complete",
+            superseded=self._earlier,
+            interrupted=interrupted,
+        )
+        if exit_status == pytest.ExitCode.OK and self.summary.missed and mode != "never":
+            exit_status = pytest.ExitCode.TESTS_FAILED
+        try:
+            writer.merge()
+            writer.close(
+                self.summary.to_yaml_dict(writer.run_id),
+                exit_status=int(exit_status),
+                complete=self.summary.complete,
+                suites=[
+                    {"name": info.name, "file": info.file, "digest": info.digest}
+                    for info in self._infos.values()
+                ],
+            )
+        except AgentEvalError as error:
+            self.problem = str(error)
+            exit_status = exit_status or pytest.ExitCode.TESTS_FAILED
+        return int(exit_status)
+
+    def print(self, reporter: pytest.TerminalReporter, stored_in: str) -> None:
+        """Print the summary section."""
+        if self.summary is None:
+            return
+        from pytest_agent_eval.reports.terminal import summary_lines
+
+        notes = [
+            note if key in note else f"{key}: {note}"
+            for key, several in self._notes.items()
+            for note in several
+        ]
+        reporter.section("agent evaluation", sep="=")
+        for line in summary_lines(
+            self.summary,
+            width=reporter._tw.fullwidth,
+            verbosity=reporter.verbosity,
+            stored_in=stored_in,
+            notes=notes,
+        ):
+            markup: dict[str, Any] = {line.markup: True} if line.markup else {}
+            reporter.write_line(line.text, **markup)
+        if self.problem:
+            reporter.write_line(self.problem, red=True, bold=True)

@@ -1,0 +1,67 @@
+"""The plugin's own selection options, applied to collected items suite by suite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.items import BrokenItem, CaseItem
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.options import Options
+    from pytest_agent_eval.session import EvalSession
+
+__all__ = ["deselect"]
+
+
+def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
+    """Take out of ``items`` what the options leave out, and tell pytest so.
+
+    Raises:
+        pytest.UsageError: an option cannot be understood, or no case of the suites that were to
+            run is left.
+    """
+    from pytest_agent_eval.cases import Selection, select
+
+    groups: dict[str, list[CaseItem | BrokenItem]] = {}
+    for item in items:
+        if isinstance(item, CaseItem | BrokenItem):
+            groups.setdefault(item.suite.key, []).append(item)
+    dropped: set[int] = set()
+    emptied: list[str] = []
+    for key, group in groups.items():
+        suite = session.suites[key]
+        options = session.options
+        try:
+            selection = Selection(
+                split=_split(session, suite),
+                tags=options.tags,
+                condition=options.condition,
+                limit=options.limit,
+            )
+            chosen = select([item.case for item in group], selection)
+        except AgentEvalError as error:
+            raise pytest.UsageError(f"agent-eval: {error}") from None
+        kept = {case.name for case in chosen.kept}
+        dropped.update(id(item) for item in group if item.case.name not in kept)
+        if suite.asked and not kept:
+            emptied.append(f"{key}: {chosen.emptied_by}")
+    running = [key for key in groups if session.suites[key].asked]
+    if emptied and len(emptied) == len(running):
+        raise pytest.UsageError(*[f"agent-eval: no case is left: {line}" for line in emptied])
+    if dropped:
+        out = [item for item in items if id(item) in dropped]
+        session.config.hook.pytest_deselected(items=out)
+        items[:] = [item for item in items if id(item) not in dropped]
+
+
+def _split(session: EvalSession, suite: ActiveSuite) -> str:
+    """The half that runs: as asked for, else the suite's default unless cases were picked."""
+    options: Options = session.options
+    if options.split is not None:
+        return options.split
+    picked = session.config.option.markexpr or session.names_cases_of(suite)
+    return "all" if picked else suite.suite.config.dataset.split.default

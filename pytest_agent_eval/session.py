@@ -1,0 +1,378 @@
+"""What one pytest session shares: suites, engine, run and report."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_agent_eval.arguments import Datasets
+from pytest_agent_eval.errors import RunDirectoryError
+from pytest_agent_eval.items import BrokenItem, CaseItem, FailureText, ForeignFile, SuiteFile
+from pytest_agent_eval.results import TrialResult
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.execution.engine import Engine
+    from pytest_agent_eval.markers import Marks
+    from pytest_agent_eval.options import Options
+    from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.runs.writer import RunWriter
+
+__all__ = ["EvalSession"]
+
+
+class EvalSession:
+    """The state of the plugin in one pytest process; xdist workers have one each.
+
+    Everything but the options is made when the first suite needs it.
+    """
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self.config = config
+        self.options = options
+        self.worker: Mapping[str, Any] | None = getattr(config, "workerinput", None)
+        self.suites: dict[str, ActiveSuite] = {}
+        self.datasets = Datasets(options.files, str(config.rootpath))
+        self.report: Report | None = None
+        self._run_path: Path | None = None
+        self._lock = threading.Lock()
+        self._engine: Engine | None = None
+        self._writer: RunWriter | None = None
+        self._marks: Marks | None = None
+        self._workspaces = ""
+
+    # -- collection ------------------------------------------------------------------------
+
+    def ignores(self, path: Path) -> bool:
+        """Whether pytest must not look into this path itself."""
+        if not self.options.collect:
+            return False
+        text = str(path)
+        return self.datasets.claims_directory(text) and os.path.isdir(text)
+
+    def collect_file(self, path: Path, parent: pytest.Collector) -> SuiteFile | ForeignFile | None:
+        """The collector of a suite; for another file of such a name only if it was named."""
+        if not self.options.collect or not self.datasets.is_candidate(path.name):
+            return None
+        from pytest_agent_eval.suite import is_suite
+
+        recognition = is_suite(path)
+        if recognition.suite:
+            return SuiteFile.from_parent(parent, path=path)
+        if not parent.session.isinitpath(path):
+            return None
+        foreign: ForeignFile = ForeignFile.from_parent(parent, path=path)
+        foreign.reason = f"{self.relative(path)}: not a suite: {recognition.reason}"
+        return foreign
+
+    def open_suite(self, node: SuiteFile) -> ActiveSuite:
+        """Parse and check a suite.
+
+        Raises:
+            SuiteError: all problems of the file.
+        """
+        from pytest_agent_eval.active_suite import ActiveSuite
+
+        path = node.path
+        key = self.relative(path)
+        hooks = node.session.gethookproxy(path)
+        suite = ActiveSuite.load(
+            path,
+            key=key,
+            asked=self.options.run or node.session.isinitpath(path),
+            options=self.options,
+            rootdir=self.config.rootpath,
+            runner_types=_merged(hooks.pytest_agent_eval_runner_types(config=self.config)),
+            judge_kinds=_merged(hooks.pytest_agent_eval_judge_kinds(config=self.config)),
+        )
+        self.suites[key] = suite
+        return suite
+
+    def marks(self) -> Marks:
+        """The maker of marks, shared by all suites."""
+        if self._marks is None:
+            from pytest_agent_eval.markers import Marks
+
+            self._marks = Marks(self.config)
+        return self._marks
+
+    def names_cases_of(self, suite: ActiveSuite) -> bool:
+        """Whether the command line names single cases of a suite."""
+        file = str(suite.suite.file)
+        base = str(self.config.invocation_params.dir)
+        return any(
+            os.path.abspath(os.path.join(base, argument.partition("::")[0])) == file
+            for argument in self.config.args
+            if "::" in argument
+        )
+
+    def shown(self, path: Path) -> str:
+        """A path as messages show it: relative to the root directory if it is below it."""
+        root = self.config.rootpath
+        return str(path.relative_to(root) if path.is_relative_to(root) else path)
+
+    def relative(self, path: Path) -> str:
+        """A path as node ids show it."""
+        return os.path.relpath(path, self.config.rootpath).replace(os.sep, "/")
+
+    # -- selection -------------------------------------------------------------------------
+
+    def select(self, items: list[pytest.Item]) -> None:
+        """Apply the plugin's own selection options, suite by suite, in place.
+
+        Raises:
+            pytest.UsageError: they leave no case of the suites that were to run.
+        """
+        if not self.suites:
+            return
+        from pytest_agent_eval.selection import deselect
+
+        deselect(self, items)
+
+    def plan(self, items: Iterable[pytest.Item]) -> None:
+        """Remember what was selected, and plan the trials in pytest's order."""
+        if not self.suites:
+            return
+        from pytest_agent_eval.execution.engine import Engine, Job
+
+        chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
+        for suite in self.suites.values():
+            suite.selected = [item.case for item in chosen if item.suite is suite]
+        if self.config.option.collectonly:
+            return
+        self._engine = Engine()
+        self._engine.plan(
+            Job(item.nodeid, partial(self._run, item.suite, item))
+            for item in chosen
+            if isinstance(item, CaseItem) and item.suite.asked
+        )
+
+    def headline(self) -> list[str]:
+        """One line a suite that runs, for below pytest's "collected" line."""
+        return [suite.headline() for suite in self.suites.values() if suite.asked]
+
+    # -- running ---------------------------------------------------------------------------
+
+    def result(self, item: CaseItem) -> TrialResult:
+        """Wait for the engine's result of a case."""
+        assert self._engine is not None
+        if item.suite.fixture:
+            item.runner_fixture = item.fixture(item.suite.fixture)
+        if not self._workspaces:
+            factory = item.fixture("tmp_path_factory")
+            self._workspaces = str(factory.mktemp("agent-eval"))
+        try:
+            return self._engine.result(item.nodeid)
+        except RunDirectoryError as error:
+            pytest.exit(f"agent-eval: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+
+    def record_broken(self, item: BrokenItem) -> TrialResult:
+        """Store that a case could not be tried."""
+        result = item.suite.broken(item.case)
+        self.writer().append(result)
+        return result
+
+    def _run(self, suite: ActiveSuite, item: CaseItem, cancelled: Any) -> TrialResult:
+        """Carry out one case, in the engine's thread, and store its result."""
+        writer = self.writer()
+        result = suite.run(
+            item.case,
+            parts=self._parts(suite, item.case.name),
+            fixture=item.runner_fixture,
+            writer=writer,
+            workspaces=self._workspaces,
+            cancelled=cancelled,
+        )
+        if not cancelled.is_set():
+            writer.append(result)
+        return result
+
+    def _parts(self, suite: ActiveSuite, case: str) -> tuple[str, ...]:
+        """Where a case lies in the run: by its name, below its suite if there are several."""
+        if len(self.suites) == 1:
+            return (case,)
+        return (suite.key.replace("/", "~"), case)
+
+    def writer(self) -> RunWriter:
+        """The run's writer; the directory is made when the first case of the session runs.
+
+        Raises:
+            RunDirectoryError: it cannot be made.
+        """
+        with self._lock:
+            if self._writer is None:
+                self._writer = self._open_writer()
+            return self._writer
+
+    def _open_writer(self) -> RunWriter:
+        from pytest_agent_eval.runs.writer import RunWriter
+
+        if self.worker is not None:
+            path = Path(self.worker["agent_eval_run"])
+            return RunWriter.join(path, str(self.worker["workerid"]))
+        from pytest_agent_eval.runs.header import make_header
+
+        header = make_header(
+            suites=(), options=self.options.to_dict(), rootdir=self.config.rootpath
+        )
+        directory = Path(self.options.runs)
+        return RunWriter.create(directory, header, name=self.reserve_run().name)
+
+    def reserve_run(self) -> Path:
+        """The path of this session's run directory, which may not be there yet."""
+        if self._run_path is None:
+            from pytest_agent_eval.runs.writer import RunWriter
+
+            self._run_path = RunWriter.reserve(Path(self.options.runs))
+        return self._run_path
+
+    def clean(self, item: CaseItem) -> None:
+        """Remove the workspace of a finished case if pytest's retention policy says so."""
+        policy = self.config.getini("tmp_path_retention_policy")
+        result = item.result
+        if result is None or not result.workspace or policy == "all":
+            return
+        if policy == "none" or result.status == "passed":
+            shutil.rmtree(result.workspace, ignore_errors=True)
+
+    def stop(self) -> None:
+        """Start nothing more and end what is running."""
+        if self._engine is not None:
+            self._engine.stop()
+
+    # -- reporting -------------------------------------------------------------------------
+
+    def failure_block(self, item: CaseItem, result: TrialResult) -> str:
+        """What a person reads about a case that failed."""
+        from pytest_agent_eval.reports.failure import failure_block
+
+        run = self.writer().path
+        return failure_block(
+            result,
+            **item.suite.evidence(item.case, result, run),
+            stored_in=self.shown(run),
+            width=item.config.get_terminal_writer().fullwidth,
+            verbosity=self.config.get_verbosity(),
+        )
+
+    def annotate(self, item: CaseItem | BrokenItem, report: pytest.TestReport) -> None:
+        """Attach the result of a case to the report that decides its outcome."""
+        result = item.result
+        deciding = "setup" if result is not None and result.status == "error" else "call"
+        if result is None or report.when != deciding:
+            return
+        from pytest_agent_eval.reports.junit import properties
+
+        report.user_properties.extend(properties(result))
+        carried: Any = report
+        carried.agent_eval = (slim(result) if self.worker is not None else result).to_dict()
+        if report.skipped and isinstance(report.longrepr, tuple):
+            path, line, _ = item.location
+            report.longrepr = (path, (line or 0) + 1, f"Skipped: {result.reason}")
+
+    def receive(self, report: Any) -> None:
+        """Take the result on a report, in the process that reports."""
+        carried = getattr(report, "agent_eval", None)
+        if carried is None or self.worker is not None:
+            return
+        result = TrialResult.from_dict(carried)
+        if isinstance(report.longrepr, str):  # xdist turns the block into text
+            report.longrepr = FailureText(report.longrepr)
+        self._report().add(result)
+        self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
+
+    def report_subtests(self, item: CaseItem, subtests: pytest.Subtests) -> None:
+        """Report each verdict as a subtest; those of gated judges fail nothing."""
+        assert item.result is not None
+        for verdict in item.result.verdicts:
+            with subtests.test(msg=verdict.judge):
+                said = verdict.error or verdict.rationale
+                if verdict.skipped:
+                    pytest.skip(said)
+                if item.suite.is_gated(verdict.judge):
+                    continue
+                if verdict.error or verdict.passed is False:
+                    pytest.fail(f"{verdict.judge}: {said}", pytrace=False)
+
+    def infos(self) -> dict[str, Any]:
+        """Worker: what the controller needs to know of each suite; primitives only."""
+        return {
+            key: {"info": suite.info().to_dict(), "notes": suite.notes}
+            for key, suite in self.suites.items()
+            if suite.asked
+        }
+
+    def learn(self, infos: Mapping[str, Any]) -> None:
+        """Controller: take over what a worker said."""
+        if infos:
+            from pytest_agent_eval.evidence.summary import SuiteInfo
+
+            for said in infos.values():
+                self._report().learn(SuiteInfo.from_dict(said["info"]), said["notes"])
+
+    def finish(self, session: pytest.Session) -> None:
+        """Close the run; decide the gates where this process reports."""
+        self.stop()
+        if self.worker is not None:
+            if self._writer is not None:
+                self._writer.close()
+            return
+        if self.report is None:
+            return
+        for suite in self.suites.values():
+            if suite.asked:
+                self.report.learn(suite.info(), suite.notes)
+        status = self.report.finish(
+            self.writer(),
+            mode=self.options.gate,
+            exit_status=int(session.exitstatus),
+            interrupted=bool(session.shouldstop or session.shouldfail),
+        )
+        session.exitstatus = status
+        if self.report.summary is not None:
+            self.config.hook.pytest_agent_eval_run_finished(
+                config=self.config, summary=self.report.summary
+            )
+
+    def print_summary(self, reporter: pytest.TerminalReporter) -> None:
+        """Print aggregates, gates and where the run is stored."""
+        if self.report is not None and self.worker is None:
+            self.report.print(reporter, self.shown(self.writer().path))
+
+    def _report(self) -> Report:
+        if self.report is None:
+            from pytest_agent_eval.reporting import Report
+
+            self.report = Report()
+        return self.report
+
+
+def _merged(answers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Mappings from several plugins as one; the plugin nearest to the suite wins."""
+    merged: dict[str, Any] = {}
+    for answer in reversed(list(answers)):
+        merged.update(answer or {})
+    return merged
+
+
+def slim(result: TrialResult) -> TrialResult:
+    """A result small enough to travel: long texts cut, what is only on disk left out."""
+    verdicts = tuple(
+        replace(verdict, rationale=verdict.rationale[:_TRAVELS], detail="")
+        for verdict in result.verdicts
+    )
+    return replace(result, verdicts=verdicts, reason=result.reason[:_TRAVELS])
+
+
+_TRAVELS = 500
+"""Characters of a rationale that a worker sends to the controller."""

@@ -1,0 +1,274 @@
+"""How verdicts become the outcome of one test, and what a person reads about it."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from .conftest import Project
+
+VERDICTS = """\
+name: verdicts
+dataset: {path: cases}
+runner: {type: python, function: "agent:run"}
+judges:
+  - name: strict
+    check: return outputs['annotations'].get('strict', True), 'the strict judge looked'
+  - name: gated
+    check: return outputs['annotations'].get('gated', True), 'the gated judge looked'
+  - name: number
+    score_range: [1, 5]
+    check: return 3, 'a number asserts nothing'
+thresholds:
+  gated: {min_pass_rate: 0.1}
+"""
+
+AGENT = """\
+def run(task):
+    return task.input.get("say", "ok")
+"""
+
+
+@pytest.fixture
+def verdicts(project: Project) -> Project:
+    project.suite(VERDICTS)
+    project.write("agent.py", AGENT)
+    return project
+
+
+def test_a_failing_verdict_fails_the_case(verdicts: Project) -> None:
+    verdicts.case("case-001", {"message": "Hello?", "say": "the answer"}, {"strict": False})
+    verdicts.case("case-002")
+    result = verdicts.run("--agent-eval")
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    result.stdout.fnmatch_lines(
+        [
+            "*_ case-001 _*",
+            "case-001: 1 of 3 judges failed: strict*",
+            "*the strict judge looked*",
+            "*message*Hello?*",
+            "*the answer*",
+            "FAILED eval.yaml::case-001 - case-001: 1 of 3 judges failed: strict*",
+        ]
+    )
+    assert "pytest_agent_eval/" not in text
+    assert "Traceback" not in text
+    assert verdicts.results()["case-001"].status == "failed"
+
+
+def test_only_gated_failures_are_tolerated(verdicts: Project) -> None:
+    verdicts.case("case-001", annotations={"gated": False})
+    verdicts.case("case-002")
+    result = verdicts.run("--agent-eval", "-v")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["eval.yaml::case-001 TOLERATED*", "*1 passed, 1 tolerated*"])
+    short = verdicts.run("--agent-eval")
+    short.stdout.fnmatch_lines(["eval.yaml t.*"])
+
+
+def test_numbers_without_pass_if_are_recorded(verdicts: Project) -> None:
+    verdicts.case("case-001")
+    verdicts.run("--agent-eval").assert_outcomes(passed=1)
+    number = {verdict.judge: verdict for verdict in verdicts.results()["case-001"].verdicts}
+    assert number["number"].value == 3
+    assert number["number"].passed is None
+
+
+def test_pass_if_turns_a_number_into_an_assertion(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner: {type: cli, command: [cat, input.yaml]}
+        judges:
+          - {name: score, score_range: [1, 5], pass_if: value >= 4, check: "return outputs['input']['n'], 'n'"}
+        """
+    )
+    project.case("case-001", {"n": 4})
+    project.case("case-002", {"n": 3})
+    project.run("--agent-eval").assert_outcomes(passed=1, failed=1)
+
+
+def test_all_judges_skipped_skips_the_case(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner: {type: cli, command: [cat, input.yaml]}
+        judges:
+          - {name: only, if: "annotations.get('wanted')", check: return True}
+        """
+    )
+    project.case("case-001")
+    project.case("case-002", annotations={"wanted": True})
+    result = project.run("--agent-eval", "-rs")
+    result.assert_outcomes(passed=1, skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED*eval.yaml*only*annotations.get('wanted')*"])
+    assert "items.py" not in result.stdout.str()
+
+
+def test_a_judge_error_fails_and_points_into_eval_yaml(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner: {type: cli, command: [cat, input.yaml]}
+        judges:
+          - name: broken
+            check: |
+              found = outputs['files']
+              return found['nowhere'], 'x'
+        """
+    )
+    project.case("case-001")
+    result = project.run("--agent-eval")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["case-001: judge error: broken: KeyError*", "*eval.yaml*line 7*"])
+    assert "bound.py" not in result.stdout.str()
+    assert project.summary()["judges"]["broken"]["errored_cases"] == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "says", "outcome"),
+    [
+        ("sh -c 'echo working; exit 3'", "exited with status 3", "failed"),
+        ("true", "produced nothing", "failed"),
+        ("sleep 60", "timed out after 0.5 s", "failed"),
+        ("no-such-command-anywhere", "no-such-command-anywhere", "errors"),
+    ],
+)
+def test_the_agent_and_the_infrastructure(
+    project: Project, command: str, says: str, outcome: str
+) -> None:
+    project.suite(
+        f"""\
+        dataset: {{path: cases}}
+        execution: {{timeout: 0.5}}
+        runner: {{type: cli, command: "{command}"}}
+        judges:
+          - {{name: any, check: return True}}
+        """
+    )
+    project.case("case-001")
+    result = project.run("--agent-eval")
+    result.assert_outcomes(**{outcome: 1})
+    result.stdout.fnmatch_lines([f"*case-001: *{says}*"])
+    assert "Traceback" not in result.stdout.str()
+
+
+def test_allowed_exit_codes(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        execution: {allow_exit_codes: [0, 3]}
+        runner: {type: cli, command: "sh -c 'echo done; exit 3'"}
+        judges: [{name: any, check: "return outputs['exit_code'] == 3"}]
+        """
+    )
+    project.case("case-001")
+    project.run("--agent-eval").assert_outcomes(passed=1)
+
+
+def test_an_agent_over_its_budget_fails(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        execution: {max_budget_usd: 0.5}
+        runner:
+          type: cli
+          command: ["sh", "-c", "echo '{\\"cost_usd\\": 0.75}' > output/metrics.json; echo hi"]
+        judges: [{name: any, check: return True}]
+        """
+    )
+    project.case("case-001")
+    result = project.run("--agent-eval")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["case-001: *0.75*0.50*"])
+    assert project.results()["case-001"].kind == "budget"
+
+
+def test_an_exception_of_a_python_agent_shows_its_own_frames(verdicts: Project) -> None:
+    verdicts.write("agent.py", "def run(task):\n    raise ValueError('no such order')\n")
+    verdicts.case("case-001")
+    result = verdicts.run("--agent-eval")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["case-001: *ValueError: no such order*", "*agent.py*line 2*"])
+    assert "deadline.py" not in result.stdout.str()
+
+
+def test_missing_python_agent_is_an_error_of_the_infrastructure(verdicts: Project) -> None:
+    verdicts.write("agent.py", "def other(task):\n    return 'x'\n")
+    verdicts.case("case-001")
+    result = verdicts.run("--agent-eval")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*case-001: *agent*run*"])
+
+
+def test_verdicts_are_junit_properties(verdicts: Project) -> None:
+    verdicts.case("case-001", annotations={"strict": False})
+    verdicts.run("--agent-eval", "--junitxml=report.xml")
+    tree = ET.parse(verdicts.path / "report.xml")
+    properties = {(item.get("name") or ""): item.get("value") for item in tree.iter("property")}
+    assert properties["agent_eval.verdict.strict"] == "false"
+    assert properties["agent_eval.verdict.number"] == "3"
+    assert properties["agent_eval.status"] == "failed"
+    names = [item.get("name") for item in tree.iter("property")]
+    assert len(names) == len(set(names))
+
+
+def test_subtests_report_each_verdict(verdicts: Project) -> None:
+    verdicts.case("case-001", annotations={"strict": False, "gated": False})
+    result = verdicts.run("--agent-eval", "--agent-eval-subtests", "-v")
+    result.stdout.fnmatch_lines(["*strict*SUBFAILED*"])
+    assert "[gated] SUBFAILED" not in result.stdout.str()
+    assert result.ret == 1
+
+
+def test_async_and_fixture_runners(project: Project) -> None:
+    project.suite(VERDICTS.replace("agent:run", "agent:later"))
+    project.write("agent.py", "async def later(task):\n    return 'ok'\n")
+    project.suite(VERDICTS.replace("agent:run", "fixture:my_agent"), name="fixture/eval.yaml")
+    project.case("case-001")
+    project.case("case-002", dataset="fixture/cases")
+    project.case("case-003", dataset="fixture/cases")
+    project.write(
+        "conftest.py",
+        """\
+        import pytest
+
+        @pytest.fixture(scope="session")
+        def my_agent():
+            calls = []
+
+            def run(task):
+                calls.append(1)
+                return f"call {len(calls)}"
+
+            return run
+        """,
+    )
+    project.run("--agent-eval").assert_outcomes(passed=3)
+    messages = {
+        path.parent.parent.name: path.read_text()
+        for path in (project.latest / "cases").rglob("record.json")
+    }
+    assert "call 2" in messages["case-003"]
+
+
+def test_unknown_fixture_is_explained(project: Project) -> None:
+    project.suite(VERDICTS.replace("agent:run", "fixture:nobody"))
+    project.case("case-001")
+    result = project.run("--agent-eval")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*fixture 'nobody' not found*"])
+
+
+def test_workspaces_follow_pytests_retention_policy(verdicts: Project) -> None:
+    verdicts.case("case-001")
+    verdicts.case("case-002", annotations={"strict": False})
+    base = verdicts.path / "base"
+    for policy, kept in (("all", 2), ("failed", 1), ("none", 0)):
+        verdicts.run(
+            "--agent-eval", f"--basetemp={base}", "-o", f"tmp_path_retention_policy={policy}"
+        )
+        roots = list(base.glob("agent-eval*"))
+        assert sum(1 for root in roots for _ in root.iterdir()) == kept
