@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from pytest_agent_eval.suite.findings import Place
 from pytest_agent_eval.suite.models.suite import SuiteConfig
 
-__all__ = ["explain", "nearest", "shown"]
+__all__ = ["explain", "model_in", "nearest", "shown"]
 
 _LIMITS = {
     "greater_than": "greater than {gt:g}",
@@ -90,7 +90,9 @@ def shown(value: Any) -> str:
 def nearest(name: str, known: Iterable[str], *, what: str = "") -> str:
     """``; did you mean X?``, or ``; keys here: ...`` with all that there are."""
     known = sorted(known)
-    close = get_close_matches(name, known, n=1, cutoff=0.6)
+    # "min_pass" is likelier a cut-off "min_pass_rate" than a misspelt "min_cases".
+    close = [item for item in known if len(name) > 3 and item.startswith(name)]
+    close = close or get_close_matches(name, known, n=1, cutoff=0.6)
     if not close:
         close = [item for item in known if item.casefold() == name.casefold()]
     if close:
@@ -125,7 +127,7 @@ def _keys_at(place: Place) -> frozenset[str]:
             continue
         for name, field in model.model_fields.items():
             if (field.alias or name) == part:
-                model = _model_in(field.annotation)
+                model = model_in(field.annotation)
                 break
         # Otherwise the part is a key of the author's own, such as a judge's name in thresholds.
     return frozenset(
@@ -133,11 +135,12 @@ def _keys_at(place: Place) -> frozenset[str]:
     )
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The block inside a field's type: itself, or what a list or a mapping holds."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     for argument in get_args(annotation):
-        found = _model_in(argument)
+        found = model_in(argument)
         if found is not None:
             return found
     return None
