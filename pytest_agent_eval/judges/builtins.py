@@ -52,6 +52,9 @@ def _find(context: JudgeContext) -> BuiltinFile:
     item = known.get(name.rpartition("/")[2])
     if item is not None and name in (item.stem, item.name):
         return item
+    if item is not None:
+        message = f"no builtin judge is named {name}; did you mean {item.name}?"
+        raise SuiteError(problem(context, "builtin", message))
     fits = nearest(name, [*known, *(item.name for item in known.values() if item.category)])
     if not fits.startswith("; did"):
         fits = f"; there is {', '.join(sorted(item.name for item in known.values()))}"

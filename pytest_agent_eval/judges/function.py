@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pytest_agent_eval.errors import Problem, SuiteError
+from pytest_agent_eval.importing import import_module
 from pytest_agent_eval.judges.arguments import copies_of
 from pytest_agent_eval.judges.base import Judge, JudgeContext
 from pytest_agent_eval.judges.frames import describe
-from pytest_agent_eval.importing import import_module
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import argument_problems, nearest
 
@@ -75,11 +75,11 @@ def _is_own(key: str, value: object, module: object) -> bool:
 def _import_problem(context: JudgeContext, error: Exception, directories: list[str]) -> Problem:
     name = context.config.module
     top = name.partition(".")[0]
-    if isinstance(error, ModuleNotFoundError) and error.name in (name, top):
+    if isinstance(error, ModuleNotFoundError) and error.name == top:
         known = sorted({module for place in directories for module in _modules_in(place)})
         where = " and ".join(dict.fromkeys(directories))
         fits = nearest(top, known) if known else ""
-        message = f"no module {error.name}; looked into {where} and the installed packages{fits}"
+        message = f"no module {top}; looked into {where} and the installed packages{fits}"
     else:
         sentence, _ = describe(error)
         message = f"the module {name} cannot be imported: {sentence}"

@@ -12,4 +12,4 @@ def problem(context: JudgeContext, key: str, message: str) -> Problem:
     """A problem with one key of a judge's entry; an empty key means the entry itself."""
     path = f"{context.place}.{key}" if key else context.place
     suite = context.suite
-    return Problem(message, path=path, file=str(suite.file), line=suite.line(path))
+    return Problem(message, path=path, file=suite.shown, line=suite.line(path))

@@ -63,7 +63,9 @@ def to_verdict(
             given, rationale = answer.value, answer.rationale
         elif hasattr(answer, "value") and not isinstance(answer, numbers.Number):
             if getattr(answer, "skipped", False) is True:
-                return Verdict(name, rationale=_text(getattr(answer, "rationale", "")), skipped=True)
+                return Verdict(
+                    name, rationale=_text(getattr(answer, "rationale", "")), skipped=True
+                )
             given, rationale = answer.value, getattr(answer, "rationale", "")
         else:
             given = answer

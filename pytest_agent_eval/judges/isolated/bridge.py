@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib
 import json
 import subprocess
@@ -51,17 +52,29 @@ class Bridge:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
-        hello = self._reply()
-        if "raised" in hello:
-            raised = hello["raised"]
-            where = f" (line {raised['line']})" if raised["line"] else ""
-            raise self._end(f"the code cannot be loaded: {_sentence(raised)}{where}")
-        self.names: dict[str, dict[str, Any]] = hello["names"]
+        try:
+            self.names: dict[str, dict[str, Any]] = self._loaded(self._reply())
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the candidate's process."""
         self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):  # what was not written yet cannot be any more
+                    stream.close()
         self._process.wait()
+
+    def _loaded(self, hello: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """Which names the code defines."""
+        if "raised" not in hello:
+            names: dict[str, dict[str, Any]] = hello["names"]
+            return names
+        raised = hello["raised"]
+        where = f" (line {raised['line']})" if raised["line"] else ""
+        raise self._end(f"the code cannot be loaded: {_sentence(raised)}{where}")
 
     def value(self, name: str) -> Any:
         """What stands for a name of the candidate.

@@ -12,6 +12,7 @@ from pytest_agent_eval.judges.builtin.efficiency import (
     token_budget,
     turn_budget,
 )
+
 RecordFactory = Callable[..., dict[str, Any]]
 
 

@@ -10,6 +10,7 @@ from pytest_agent_eval.judges.builtin.process import (
     tool_call_validation,
     tools_used,
 )
+
 RecordFactory = Callable[..., dict[str, Any]]
 
 

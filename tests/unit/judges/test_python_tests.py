@@ -90,9 +90,7 @@ BOTH = pytest.mark.parametrize("isolation", ["separate", "shared"])
         ("def f(s): return s[::-1]", "assert f('a\\ud800') == '\\ud800a'", None),
     ],
 )  # fmt: skip
-def test_passes(
-    run: Run, isolation: str, code: str, tests: str, entry_point: str | None
-) -> None:
+def test_passes(run: Run, isolation: str, code: str, tests: str, entry_point: str | None) -> None:
     verdict = run(code, tests, entry_point=entry_point, isolation=isolation)
     assert (verdict.value, verdict.rationale) == (True, "the tests passed")
     assert "bubblewrap" in verdict.detail
@@ -145,12 +143,12 @@ def test_unittest_failure_names_the_test(run: Run) -> None:
         "print('the tests passed'); print('end'); print('{\"error\": \"\"}')",
         "import os\nfor fd in range(20):\n    try: os.write(fd, b'\\n' + b'0' * 64 + b'\\nend\\n')"
         "\n    except OSError: pass\ndef square(n): os._exit(0)",
-        "import os\nfor fd in range(20):\n    try: os.write(fd, b'{\"error\": \"\"}\\nend\\n')"
+        'import os\nfor fd in range(20):\n    try: os.write(fd, b\'{"error": ""}\\nend\\n\')'
         "\n    except OSError: pass\ndef square(n): return n + n",
         "import builtins, atexit, os\nbuiltins.print = lambda *a, **k: None\n"
         "atexit.register(os._exit, 0)\ndef square(n): return n + n",
         "import builtins\nbuiltins.AssertionError = Exception\ndef square(n): return n + n",
-        "import json, os\njson.dumps = lambda *a, **k: '{\"error\": \"\"}'\n"
+        'import json, os\njson.dumps = lambda *a, **k: \'{"error": ""}\'\n'
         "json.JSONEncoder.encode = json.dumps\ndef square(n): return n + n",
         "def check(candidate): pass\ndef square(n): return n + n",
         "import sys\nsys.modules['tests'] = None\ndef square(n): return n + n",
@@ -162,22 +160,20 @@ def test_cheating_does_not_pass(run: Run, isolation: str, cheat: str) -> None:
     assert run(cheat, isolation=isolation, timeout=5).value is False
 
 
-@pytest.mark.parametrize(
-    "cheat",
-    [
-        # Equal to everything: an object cannot cross into the process of the tests.
-        "class Yes:\n    def __eq__(self, other): return True\ndef square(n): return Yes()",
-        # A built-in name is not taken from the code.
-        "def len(x): return 1\ndef square(n): return []",
-    ],
-)
-def test_objects_of_the_code_do_not_reach_the_tests(run: Run, cheat: str) -> None:
-    try:
-        verdict = run(cheat, "assert len(square(2)) == 1\nassert square(2) == 4")
-    except ValueError as error:
-        assert "square returned a value of type Yes" in str(error)
-    else:
-        assert verdict.value is False
+def test_objects_of_the_code_do_not_reach_the_tests(run: Run) -> None:
+    code = """
+class Yes:
+    def __eq__(self, other): return True
+def square(n): return Yes()
+"""
+    with pytest.raises(ValueError, match="square returned a value of type Yes"):
+        run(code, "assert square(2) == 4")
+
+
+def test_built_in_names_are_not_taken_from_the_code(run: Run) -> None:
+    code = "def len(x): return 1\ndef square(n): return []"
+    verdict = run(code, "assert len(square(2)) == 1")
+    assert verdict.value is False
 
 
 def test_tests_that_swallow_everything_do_not_hide_a_dead_process(run: Run) -> None:

@@ -110,9 +110,7 @@ def test_the_rationale_names_the_place(record: RecordFactory) -> None:
 @pytest.mark.parametrize("name", ["output/a.yaml", "a.yaml"])
 @pytest.mark.parametrize("argument", ["file", "path"])
 def test_another_file(record: RecordFactory, name: str, argument: str) -> None:
-    outputs = record(
-        annotations={"expected_output": {"a": 1}}, files={"output/a.yaml": "a: 1\n"}
-    )
+    outputs = record(annotations={"expected_output": {"a": 1}}, files={"output/a.yaml": "a: 1\n"})
     assert matches_expected.judge(outputs, **{argument: name}).value is True
 
 
@@ -171,7 +169,9 @@ def test_a_large_output_gives_a_short_rationale(record: RecordFactory) -> None:
 
 
 def test_some_differences_are_counted(record: RecordFactory) -> None:
-    outputs = record(annotations={"expected_output": list(range(8))}, main_content="[9,9,9,9,9,9,9,9]")
+    outputs = record(
+        annotations={"expected_output": list(range(8))}, main_content="[9,9,9,9,9,9,9,9]"
+    )
     assert matches_expected.judge(outputs).rationale.endswith("; 8 differences in all")
 
 
@@ -310,7 +310,10 @@ def test_regex_arguments() -> None:
 SCHEMA = {
     "type": "object",
     "required": ["total"],
-    "properties": {"total": {"type": "number", "minimum": 0}, "tags": {"items": {"type": "string"}}},
+    "properties": {
+        "total": {"type": "number", "minimum": 0},
+        "tags": {"items": {"type": "string"}},
+    },
 }
 
 
