@@ -38,14 +38,15 @@ _TYPES = {
 
 def explain(error: ErrorDetails, judge_kinds: frozenset[str] = frozenset()) -> tuple[Place, str]:
     """Where and what: the place as it is in the file, and one sentence."""
-    place = tuple(part for part in error["loc"] if part != "[key]")
+    place = error["loc"]
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
-    if len(place) != len(error["loc"]):
-        return place, f"a key must be a string, not {shown(place[-1])}; quote it"
+    if place[-1:] == ("[key]",):
+        place, kind = place[:-1], "invalid_key"
     if kind == "missing":
         return place, "missing; it is required"
     if kind == "invalid_key":
-        return place, f"a key must be a string, not {shown(place[-1])}; quote it"
+        # Only the input has the key as it is: the location turns true into 1.
+        return (*place[:-1], value), f"a key must be a string, not {shown(value)}; quote it"
     if kind == "extra_forbidden":
         known = _keys_at(place[:-1])
         if place[:-1] and place[0] == "judges" and len(place) == 3:

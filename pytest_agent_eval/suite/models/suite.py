@@ -34,10 +34,10 @@ class SuiteConfig(Block):
     skill: NonEmpty | None = Field(None, description="Deprecated place of `execution.skill`.")
     dataset: DatasetConfig = Field(description="Where the cases are.")
     execution: ExecutionConfig = block_field(ExecutionConfig, "What the agent is asked to do.")
-    runner: RunnerConfig = block_field(RunnerConfig, "What carries a task out.")
+    runner: RunnerConfig = block_field(RunnerConfig, "What carries tasks out.")
     models: ModelsConfig = block_field(ModelsConfig, "Default models by role.")
     permissions: PermissionsConfig = block_field(PermissionsConfig, "What its tools may do.")
-    inputs: InputsConfig = block_field(InputsConfig, "What an unattended agent is answered.")
+    inputs: InputsConfig = block_field(InputsConfig, "Answers for an unattended agent.")
     outputs: Items[OutputConfig] = Field((), description="What the agent leaves behind.")
     traces: TracesConfig = block_field(TracesConfig, "What is recorded besides files.")
     judges: Items[JudgeConfig] = Field((), description="Functions of a trial's record.")
@@ -47,7 +47,7 @@ class SuiteConfig(Block):
     reward: RewardConfig | None = Field(None, description="One number a trial, for training.")
     hooks: HooksConfig = block_field(HooksConfig, "Commands around the run and its cases.")
     mlflow: MlflowConfig | None = Field(None, description="Logging to MLflow.")
-    generation: GenerationConfig = block_field(GenerationConfig, "Where new cases come from.")
+    generation: GenerationConfig = block_field(GenerationConfig, "How new cases are made.")
     variants: Named[Mapping[str, Any]] = Field(
         default_factory=dict,
         description="Variant -> what it changes of the suite (mappings are merged deeply, lists "

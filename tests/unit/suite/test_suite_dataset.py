@@ -6,7 +6,8 @@ import pytest
 
 ANSWER_KEYS = [
     "annotations.yaml", "Annotations.YAML", "./annotations.yml", "answers.json", "ANSWERS.yaml",
-    ".", "./", "./.", "annotations.yaml/", "ａｎｎｏｔａｔｉｏｎｓ.yaml", "annotations", ".//answers.yaml",
+    ".", "./", "./.", "annotations.yaml/", "ａｎｎｏｔａｔｉｏｎｓ.yaml",
+    "annotations", ".//answers.yaml",
 ]  # fmt: skip
 
 

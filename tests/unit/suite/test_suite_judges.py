@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_agent_eval.suite import Known, missing_models
-from pytest_agent_eval.suite.known import BUILTIN_JUDGES, both_forms
+from pytest_agent_eval.suite.known import BUILTIN_JUDGES, LLM_BUILTIN_JUDGES, both_forms
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,8 @@ def test_wrong_judges(problems: Any, judge: str, path: str, words: list[str]) ->
 
 
 def test_an_unknown_step_is_listed(problems: Any) -> None:
-    text = "execution: {steps: [{id: plan, prompt: x}]}\njudges: [{name: a, check: return 1, step: pla}]"
+    steps = "execution: {steps: [{id: plan, prompt: x}]}"
+    text = f"{steps}\njudges: [{{name: a, check: return 1, step: pla}}]"
     assert problems(text) == {"judges[0].step": "no step has the id 'pla'; did you mean plan?"}
 
 
@@ -168,6 +169,16 @@ def test_missing_models(load: Any) -> None:
     assert len(missing_models(suite, {"EVAL_JUDGE_MODEL": " "})) == 3
     with_model = load("models: {judge: m}\njudges: [{name: b, llm_rubric: x}]")
     assert missing_models(with_model, {}) == ()
+
+
+def test_the_table_of_builtins_is_that_of_the_files() -> None:
+    from pytest_agent_eval.judges.builtin_files import builtin_names
+
+    shipped = builtin_names()
+    assert set(shipped) <= BUILTIN_JUDGES
+    asking = {name for name, file in shipped.items() if file.endswith(".md")}
+    assert asking <= LLM_BUILTIN_JUDGES
+    assert not set(shipped) - asking & LLM_BUILTIN_JUDGES
 
 
 def test_a_project_s_own_builtins(load: Any, problems: Any) -> None:

@@ -10,7 +10,11 @@ ONE_KEY = [
     # text, path, message
     ("name: 3", "name", 'must be a string, not 3; quote it: "3"'),
     ("name: yes", "name", 'must be a string, not true; quote it: "true"'),
-    ("name: 2024-01-02", "name", 'must be a string, not the date 2024-01-02; quote it: "2024-01-02"'),
+    (
+        "name: 2024-01-02",
+        "name",
+        'must be a string, not the date 2024-01-02; quote it: "2024-01-02"',
+    ),
     ("name: ' '", "name", "must not be empty"),
     ("name: [a]", "name", "must be a string, not a list"),
     ("name: !!binary aGk=", "name", "must be a string, not binary data"),
@@ -33,7 +37,11 @@ ONE_KEY = [
     ),
     ("execution: {trials: 1.0}", "execution.trials", "must be a whole number, not 1.0"),
     ("execution: {trials: 0}", "execution.trials", "must be a whole number of at least 1, not 0"),
-    ("execution: {retries: -1}", "execution.retries", "must be a whole number of at least 0, not -1"),
+    (
+        "execution: {retries: -1}",
+        "execution.retries",
+        "must be a whole number of at least 0, not -1",
+    ),
     (
         "execution: {pass: most}",
         "execution.pass",
@@ -103,8 +111,16 @@ ONE_KEY = [
         "dataset.workspace.files",
         "must be a list, not 'a'",
     ),
-    ("dataset: {path: c, workspace: {files: ['']}}", "dataset.workspace.files[0]", "must not be empty"),
-    ("dataset: {path: c, answers: [1]}", "dataset.answers[0]", 'must be a string, not 1; quote it: "1"'),
+    (
+        "dataset: {path: c, workspace: {files: ['']}}",
+        "dataset.workspace.files[0]",
+        "must not be empty",
+    ),
+    (
+        "dataset: {path: c, answers: [1]}",
+        "dataset.answers[0]",
+        'must be a string, not 1; quote it: "1"',
+    ),
     ("traces: {events: 1}", "traces.events", "must be true or false, not 1"),
     (
         "traces: {events: 'no'}",
@@ -173,7 +189,9 @@ def test_null_equals_absent_and_absent_equals_defaults(load: Any) -> None:
         """
     )
     assert nulls.config == absent.config
-    assert nulls.warnings == absent.warnings
+    assert [str(item.message) for item in nulls.warnings] == [
+        str(item.message) for item in absent.warnings
+    ]
 
 
 def test_defaults(load: Any) -> None:

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_agent_eval.suite import Known, unsupported
+from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
+
+CLI = "runner: {type: cli, command: x}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("execution: {skill: s}", "runner.type"),
+        ("runner: {type: codex}", "runner.type"),
+        ("runner: {type: responses-api}", "runner.type"),
+        ("runner: {type: litellm}", "runner.type"),
+        ("runner: {type: cli, command: x, workspace_mode: repo}", "runner.workspace_mode"),
+        ("runner: {type: cli, command: x, sandbox: auto}", "runner.sandbox"),
+        (CLI + "execution: {mode: batch}", "execution.mode"),
+        (CLI + "execution: {steps: [{id: a}]}", "execution.steps"),
+        (CLI + "execution: {trials: 2}", "execution.trials"),
+        (CLI + "execution: {retries: 1}", "execution.retries"),
+        (CLI + "judges: [{name: a, llm_rubric: x}]", "judges[0]"),
+        (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
+        (CLI + "judges: [{name: pairwise}]", "judges[0]"),
+        (CLI + "judges: [{name: a, builtin: output_completeness}]", "judges[0].builtin"),
+        (CLI + "judges: [{name: a, builtin: safety/no_harmful_content}]", "judges[0].builtin"),
+        (CLI + "judges: [{name: a, check: return 1, labels: l.yaml}]", "judges[0].labels"),
+        (
+            CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
+            "judges[0].examples",
+        ),
+        (CLI + "hooks: {after_all: [{command: x}]}", "hooks.after_all"),
+        (CLI + "inputs: {tools: [{match: a}]}", "inputs.tools"),
+        (CLI + "variants: {a: {}}", "variants"),
+        (CLI + "matrix: {factors: {a: [b]}}", "matrix"),
+        (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
+        (CLI + "mlflow: {experiment: x}", "mlflow"),
+        (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
+        (CLI + "dataset: {path: cases.YAML}", "dataset.path"),
+        (CLI + "dataset: {path: c, leak: error}", "dataset.leak"),
+    ],
+)
+def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
+    suite = load(text)
+    (problem,) = unsupported(suite)
+    assert problem.path == path
+    assert problem.message.endswith("not supported yet")
+    assert problem.line == suite.line(path)
+    assert problem.file == "eval.yaml"
+
+
+def test_several_at_once(load: Any) -> None:
+    text = """
+        execution: {steps: [{id: a, prompt: x}]}
+        judges:
+          - {name: a, check: return 1, step: a}
+          - {name: pairwise}
+        thresholds: {pairwise: {min_win_rate: 0.5}}
+        """
+    found = [problem.path for problem in unsupported(load(text))]
+    assert sorted(found) == [
+        "execution.steps",
+        "judges[0].step",
+        "judges[1]",
+        "runner.type",
+        "thresholds.pairwise.min_win_rate",
+    ]
+
+
+def test_what_runs(load: Any, tmp_path: Path) -> None:
+    (tmp_path / "cases.yaml").mkdir()
+    text = """
+        dataset: {path: cases.yaml, leak: warn}
+        title: t
+        runner: {type: cli, command: x}
+        models: {skill: a, judge: b}
+        permissions: {allow: [Skill]}
+        traces: {events: false}
+        judges:
+          - {name: a, check: return 1, samples: 3}
+          - {name: b, builtin: cost_budget}
+          - {name: c, module: m, function: f}
+          - {name: d, oracle: 1}
+        generation: {strategy: from-traces}
+        """
+    assert unsupported(load(text, Known(judge_kinds=frozenset({"oracle"})))) == ()
+    known = Known(runner_types=BUILTIN_RUNNER_TYPES | {"rocket"})
+    assert unsupported(load("runner: {type: rocket}", known)) == ()
+    assert unsupported(load("runner: {type: python, function: 'a:b'}")) == ()
