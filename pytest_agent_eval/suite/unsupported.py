@@ -17,7 +17,11 @@ __all__ = ["unsupported"]
 
 _RUNNERS = frozenset({"cli", "python"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
-_LLM = {"llm": "LLM judges", "agent": "agent judges", "pairwise": "the judge pairwise"}
+_MODELS = {
+    "llm": "judge {}: LLM judges are",
+    "agent": "judge {}: agent judges are",
+    "pairwise": "judge {}: comparing two runs is",
+}
 
 
 def unsupported(suite: Suite) -> tuple[Problem, ...]:
@@ -61,13 +65,8 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
     for index, judge in enumerate(suite.config.judges):
         place = f"judges[{index}]"
-        if judge.kind in _LLM:
-            yield (
-                place,
-                f"judge {judge.name}: {_LLM[judge.kind]} are".replace(
-                    "pairwise are", "pairwise is"
-                ),
-            )
+        if judge.kind in _MODELS:
+            yield place, _MODELS[judge.kind].format(judge.name)
             continue
         if judge.kind == "builtin" and judge.builtin in suite.known.llm_builtins:
             yield f"{place}.builtin", f"judge {judge.name}: {judge.builtin} asks a model; that is"

@@ -89,7 +89,8 @@ def test_a_problem_of_an_alias_is_told_for_each_use(problems: Any) -> None:
 
 
 def test_a_byte_order_mark_is_fine(tmp_path: Path) -> None:
-    assert load_suite(tmp_path / "eval.yaml", text=b"\xef\xbb\xbf" + SMALL.encode()).config
+    suite = load_suite(tmp_path / "eval.yaml", text=b"\xef\xbb\xbf" + SMALL.encode())
+    assert suite.config.dataset.path == "cases"
 
 
 def test_other_forms_of_line_ends(tmp_path: Path) -> None:
