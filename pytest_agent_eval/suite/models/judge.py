@@ -86,18 +86,18 @@ class JudgeConfig(Block):
         None, alias="if", description="Condition; where it is false the verdict is skipped."
     )
     step: NonEmpty | None = Field(None, description="Id of the step whose record is judged.")
-    builtin: str | None = Field(
-        None, description="Builtin judge: `name` or `category/name`; excludes every other kind."
+    builtin: str = Field(
+        "", description="Builtin judge: `name` or `category/name`; excludes every other kind."
     )
-    check: str | None = Field(
-        None,
+    check: str = Field(
+        "",
         description="Body of a Python function of `outputs` and `arguments`; returns a value, or "
         "`(value, rationale)`.",
     )
-    module: str | None = Field(None, description="Python module of `function`.")
-    function: str | None = Field(None, description="Function in `module`.")
-    llm_rubric: str | None = Field(None, description="Criterion that a model judges by.")
-    prompt: str | None = Field(None, description="Prompt template for a model.")
+    module: str = Field("", description="Python module of `function`.")
+    function: str = Field("", description="Function in `module`.")
+    llm_rubric: str = Field("", description="Criterion that a model judges by.")
+    prompt: str = Field("", description="Prompt template for a model.")
     prompt_file: PathText | None = Field(None, description="File that holds the prompt template.")
     context: Items[PathText] = Field((), description="Files appended to the prompt.")
     model: NonEmpty | None = Field(None, description="Model; default: `models.judge`.")
