@@ -47,7 +47,7 @@ def make_builtin(context: JudgeContext) -> Judge:
 
 
 def _find(context: JudgeContext) -> BuiltinFile:
-    name = context.config.builtin
+    name = context.config.builtin or ""
     known = find_builtins(context.builtin_dirs)
     item = known.get(name.rpartition("/")[2])
     if item is not None and name in (item.stem, item.name):

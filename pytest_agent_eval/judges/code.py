@@ -21,7 +21,7 @@ def make_check(context: JudgeContext) -> Judge:
     """
     config, suite = context.config, context.suite
     code = compile_check(
-        config.check,
+        config.check or "",
         file=os.fspath(suite.file),
         line=suite.value_line(f"{context.place}.check") or 1,
         name=config.name,

@@ -41,10 +41,10 @@ def make_function(context: JudgeContext) -> Judge:
 
 def _find(context: JudgeContext) -> Callable[..., Any]:
     config = context.config
-    name = config.function
+    name = config.function or ""
     directories = [os.fspath(context.suite.directory), os.fspath(context.rootdir)]
     try:
-        module = import_module(config.module, directories)
+        module = import_module(config.module or "", directories)
     except Exception as error:
         raise SuiteError(_import_problem(context, error, directories)) from None
     except SystemExit as error:
@@ -73,7 +73,7 @@ def _is_own(key: str, value: object, module: object) -> bool:
 
 
 def _import_problem(context: JudgeContext, error: Exception, directories: list[str]) -> Problem:
-    name = context.config.module
+    name = context.config.module or ""
     top = name.partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and error.name == top:
         known = sorted({module for place in directories for module in _modules_in(place)})

@@ -14,7 +14,13 @@ _SEQUENCES: tuple[tuple[str, Any], ...] = (
     ("set", set),
     ("frozenset", frozenset),
 )
-_VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()), deque)
+_ONE_WAY: tuple[type[Any], ...] = (
+    Iterator,
+    type({}.keys()),
+    type({}.values()),
+    type({}.items()),
+    deque,
+)
 
 
 class Unfit(Exception):
@@ -72,7 +78,7 @@ def _encode(value: Any) -> Any:
         return {"range": [value.start, value.stop, value.step]}
     if isinstance(value, complex):
         return {"complex": [value.real, value.imag]}
-    if isinstance(value, (Iterator, *_VIEWS)):
+    if isinstance(value, _ONE_WAY):
         return {"list": [_encode(item) for item in value]}
     if hasattr(value, "shape") and callable(getattr(value, "tolist", None)):  # numpy
         return _encode(value.tolist())

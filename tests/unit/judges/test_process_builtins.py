@@ -154,7 +154,7 @@ def test_tool_call_validation_of_subagents_and_many(record: RecordFactory) -> No
     assert tool_call_validation.judge(record(events=broken), include_subagents=False)[0]
 
 
-CALLS = (
+CALLS: tuple[tuple[str, Any], ...] = (
     ("Grep", {"pattern": "x"}),
     ("Read", {"file_path": "docs/a.md"}),
     ("Bash", {"command": "pytest -q", "opts": {"n": 1}}),

@@ -111,7 +111,8 @@ def test_the_rationale_names_the_place(record: RecordFactory) -> None:
 @pytest.mark.parametrize("argument", ["file", "path"])
 def test_another_file(record: RecordFactory, name: str, argument: str) -> None:
     outputs = record(annotations={"expected_output": {"a": 1}}, files={"output/a.yaml": "a: 1\n"})
-    assert matches_expected.judge(outputs, **{argument: name}).value is True
+    arguments: dict[str, Any] = {argument: name}
+    assert matches_expected.judge(outputs, **arguments).value is True
 
 
 def test_yaml_that_is_none(record: RecordFactory) -> None:

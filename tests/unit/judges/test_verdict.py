@@ -17,6 +17,10 @@ from pytest_agent_eval.judges.verdict import MAX_RATIONALE, to_verdict
 from pytest_agent_eval.results import Verdict
 
 
+class Grade(enum.IntEnum):
+    GOOD = 2
+
+
 def verdict(answer: Any, **settings: Any) -> Verdict:
     return to_verdict(answer, name="j", **settings)
 
@@ -31,7 +35,7 @@ def verdict(answer: Any, **settings: Any) -> Verdict:
         (numpy.array(True), {}, True),
         (Fraction(1, 2), {}, 0.5),
         (Decimal("2.5"), {}, 2.5),
-        (enum.IntEnum("Grade", "POOR GOOD")(2), {}, 2),  # type: ignore[call-arg]
+        (Grade.GOOD, {}, 2),
         (1.0, {"feedback_type": "bool"}, True),
         (0, {"feedback_type": "bool"}, False),
         (numpy.bool_(False), {"feedback_type": "bool"}, False),
