@@ -30,6 +30,15 @@ _interrupt.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _interrupt.restype = ctypes.c_int
 
 
+_SOON = 100
+"""Rounds of a loop in which an asynchronous exception that is on its way arrives."""
+
+_SPINS = sys.version_info[:2] == (3, 11)
+"""Python 3.11 under a debugger or coverage: while an asynchronous exception waits for a thread,
+every traced thread that calls a Python function spins until it is delivered, so one that waits
+for a thread stuck in a C call has to be taken back. Delivering one to oneself resets the flag that
+taking it back leaves set."""
+
 _STDLIB = os.path.dirname(os.__file__)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 
@@ -41,6 +50,10 @@ def _is_foreign(file: str) -> bool:
 
 class _Interruption(BaseException):
     """Ends the function. Not an Exception, so that ``except Exception`` lets it through."""
+
+
+_INTERRUPTION = ctypes.py_object(_Interruption)
+_NOTHING = ctypes.py_object()
 
 
 class DeadlineExceeded(Exception):
@@ -182,23 +195,35 @@ class _Worker:
         result, self._result = self._result, (None, None)
         return result
 
-    def interrupt(self) -> None:
-        """Inject the exception if the function still runs. The thread is not used again."""
-        self._retired = True
-        with self._mutex:
-            if not self._finished and self._thread.ident is not None:
-                _interrupt(self._thread.ident, ctypes.py_object(_Interruption))
-
     def end(self, grace: float) -> bool:
-        """Interrupt until the function has ended or the grace time is over; whether it has."""
-        deadline = time.monotonic() + grace
+        """Interrupt until the function has ended or the grace time is over; whether it has.
+
+        The thread is not used again. From the first interruption on nothing in here may call a
+        function written in Python, see ``_SPINS``.
+        """
+        ident = self._thread.ident or 0
+        finished, mutex, monotonic = self._done.acquire, self._mutex, time.monotonic
+        spins = _SPINS and (sys.gettrace() or threading.gettrace()) is not None
+        self._retired = True
+        deadline = monotonic() + grace
         while True:
-            self.interrupt()
-            left = deadline - time.monotonic()
-            ended = self.wait(min(left, _POLL_S))
+            with mutex:
+                if not self._finished:
+                    _interrupt(ident, _INTERRUPTION)
+            left = deadline - monotonic()
+            ended = finished(True, max(0.0, min(left, _POLL_S)))
             if ended or left <= 0:
-                self.retire()
-                return ended
+                break
+        if spins and not ended:
+            try:
+                _interrupt(ident, _NOTHING)
+                _interrupt(threading.get_ident(), _INTERRUPTION)
+                for _ in range(_SOON):
+                    pass
+            except _Interruption:
+                pass
+        self.retire()
+        return ended
 
     def retire(self) -> None:
         """Let the thread end; at once if it is idle."""
@@ -246,17 +271,13 @@ class _Worker:
         self._finish()
 
     def _finish(self) -> None:
-        if self._finished and not self._retired:
-            return
+        """Tell the caller. An interruption on its way is received here, not by later work."""
         while True:
             try:
                 with self._mutex:
                     self._finished = True
                 if self._retired:
-                    # An exception that was not delivered yet arrives here. Taking it back would
-                    # leave the interpreter's flag for it set, and with that flag a thread that
-                    # is traced (coverage) never gets past its next call in Python 3.11.
-                    for _ in range(100):
+                    for _ in range(_SOON):
                         pass
                 break
             except _Interruption:

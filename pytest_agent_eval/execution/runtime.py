@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_agent_eval.cases.templates import Template, compile_template
-from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.workspace import Contents
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
@@ -18,7 +17,7 @@ from pytest_agent_eval.runners.environment import resolve_variables
 if TYPE_CHECKING:
     import threading
 
-    from pytest_agent_eval.suite import Suite
+    from pytest_agent_eval.suite import Suite, SuiteConfig
 
 __all__ = ["SuiteRuntime", "TrialJudge"]
 
@@ -49,6 +48,7 @@ class SuiteRuntime:
 
     Attributes:
         suite: the suite.
+        config: the suite's configuration, or that of the variant.
         suite_key: its eval.yaml relative to the root directory, with slashes.
         runner: carries out tasks.
         judges: in the suite's order.
@@ -59,12 +59,14 @@ class SuiteRuntime:
         contents: of the workspaces.
         prompt, arguments: compiled templates, or None.
         env: ``execution.env``, resolved.
+        values: placeholders of the command, of the variant.
         notes: about variables that were left out; each trial carries them.
         gated: names of judges with a threshold.
         tools: each ``outputs[].tool``.
     """
 
     suite: Suite
+    config: SuiteConfig
     suite_key: str
     runner: Runner
     judges: tuple[TrialJudge, ...]
@@ -76,6 +78,7 @@ class SuiteRuntime:
     prompt: Template | None
     arguments: Template | None
     env: Mapping[str, str]
+    values: Mapping[str, str]
     notes: tuple[str, ...]
     gated: frozenset[str]
     tools: tuple[str, ...]
@@ -107,13 +110,13 @@ class SuiteRuntime:
 
         Raises:
             TemplateError: a template that cannot be parsed.
-            RunnerError: settings of the runner that cannot be understood.
         """
-        config = suite.config
+        config = suite.variants[variant] if variant else suite.config
         execution = config.execution
         env, notes = resolve_variables(execution.env, os.environ, key="execution.env")
         return cls(
             suite=suite,
+            config=config,
             suite_key=suite_key,
             runner=runner,
             judges=tuple(judges),
@@ -124,27 +127,18 @@ class SuiteRuntime:
             contents=Contents(
                 files=tuple(config.dataset.workspace.files),
                 outputs=tuple(output.path for output in config.outputs if output.path),
-                project_files=_project_files(config.runner.settings),
+                project_files=tuple(config.runner.settings.get("project_files") or ()),
                 project_directory=str(suite.directory),
                 dataset_directory=str(suite.dataset_directory),
             ),
             prompt=_template(execution.prompt),
             arguments=_template(execution.arguments),
             env=env,
+            values=suite.placeholders.get(variant, {}) if variant else {},
             notes=notes,
             gated=frozenset(judge.name for judge in judges if judge.gated),
             tools=tuple(output.tool for output in config.outputs if output.tool),
         )
-
-
-def _project_files(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    value = settings.get("project_files") or ()
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
-        raise RunnerError(
-            f"runner.settings.project_files is {value!r}; expected a list of paths below the "
-            "suite's directory"
-        )
-    return tuple(value)
 
 
 def _template(source: str | None) -> Template | None:

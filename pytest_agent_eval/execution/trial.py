@@ -126,7 +126,7 @@ class _Attempt:
         trial_id: str,
         cancelled: threading.Event,
     ) -> Task:
-        shared, config = self.shared, self.shared.suite.config
+        shared, config = self.shared, self.shared.config
         execution = config.execution
         case = self.case.name
         directory = Path(workspace.directory)
@@ -146,6 +146,7 @@ class _Attempt:
             effort=config.runner.effort or "",
             system_prompt=config.runner.system_prompt or "",
             trial_id=trial_id,
+            values=shared.values,
             cancelled=cancelled,
         )
 
@@ -166,7 +167,7 @@ class _Attempt:
         dataset_changes: Sequence[str],
         cancelled: threading.Event,
     ) -> TrialResult:
-        config = self.shared.suite.config
+        config = self.shared.config
         usage = merge_usage(execution.usage, collected.usage)
         produced = bool(execution.output.strip() or collected.files or collected.modified)
         verdict, kind = judge_execution(
@@ -199,7 +200,7 @@ class _Attempt:
         )
 
     def _collect(self, workspace: Workspace) -> Collected:
-        traces = self.shared.suite.config.traces
+        traces = self.shared.config.traces
         collected = collect(
             workspace,
             self.directory,
@@ -218,7 +219,7 @@ class _Attempt:
         values: Mapping[str, Any],
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
-        traces = self.shared.suite.config.traces
+        traces = self.shared.config.traces
         events = execution.events if execution.events and traces.events else collected.events
         if events:
             with open(os.path.join(self.directory, EVENTS), "w", encoding="ascii") as stream:

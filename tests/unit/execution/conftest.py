@@ -1,123 +1,11 @@
-"""Real suites on disk, read by the real loader."""
-
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import pytest
-import yaml
 
-from pytest_agent_eval.cases.case import BrokenCase, Case
-from pytest_agent_eval.cases.directories import read_cases
-from pytest_agent_eval.cases.split import Split
-from pytest_agent_eval.results import TrialResult
-from pytest_agent_eval.runners.base import Runner, RunnerContext
-
-if TYPE_CHECKING:
-    from pytest_agent_eval.execution.runtime import SuiteRuntime, TrialJudge
-
-CASE = {
-    "input.yaml": "prompt: What is 6 x 7?\n",
-    "annotations.yaml": "expected: the answer is forty-two\nreference: gold.txt\n",
-    "gold.txt": "42\n",
-    "notes.md": "# Notes\n",
-    "data/a.csv": "1,2\n",
-    "data/deep/annotations.yaml": "these are data\n",
-}
-
-
-def write_case(directory: Path, files: Mapping[str, str | bytes] = CASE) -> Path:
-    for name, content in files.items():
-        path = directory / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return directory
-
-
-class Bench:
-    """One suite in a temporary directory, and what it takes to run its trials."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.suite_directory = root / "evals"
-        self.dataset = self.suite_directory / "cases"
-        self.config: dict[str, Any] = {
-            "dataset": {"path": "cases", "workspace": {"files": ["notes.md", "data"]}},
-            "runner": {"type": "cli", "command": "true"},
-        }
-        self.cancelled = threading.Event()
-        self.workspaces = root / "workspaces"
-        self.runs = root / "run"
-
-    def add_case(self, name: str = "refund_yes", files: Mapping[str, str | bytes] = CASE) -> Path:
-        return write_case(self.dataset / name, files)
-
-    def command(self, source: str, **execution: Any) -> None:
-        """The agent is a shell script."""
-        self.config["runner"] = {"type": "cli", "command": ["sh", "-c", source]}
-        self.config.setdefault("execution", {}).update(execution)
-
-    def case(self, name: str = "refund_yes") -> Case:
-        for case in read_cases(self.dataset, Split()):
-            if case.name == name:
-                if isinstance(case, BrokenCase):
-                    raise case.error
-                return case
-        raise AssertionError(f"no case {name}")
-
-    def runtime(
-        self, *, judges: Sequence[TrialJudge] = (), runner: Runner | None = None, **fixtures: Any
-    ) -> SuiteRuntime:
-        from pytest_agent_eval.execution.runtime import SuiteRuntime
-        from pytest_agent_eval.runners import BUILTIN
-        from pytest_agent_eval.suite import load_suite
-
-        file = self.suite_directory / "eval.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(yaml.safe_dump(self.config))
-        suite = load_suite(file, rootdir=self.root)
-        if runner is None:
-            context = RunnerContext(suite=suite, rootdir=self.root, fixtures=fixtures)
-            runner = BUILTIN[suite.config.runner.type](context)
-        return SuiteRuntime.of(
-            suite,
-            suite_key="evals/eval.yaml",
-            runner=runner,
-            judges=judges,
-            rootdir=self.root,
-            run_id="20240101T000000-abcd",
-        )
-
-    def run(
-        self,
-        case: Case | None = None,
-        trial: int = 1,
-        *,
-        shared: SuiteRuntime | None = None,
-        **options: Any,
-    ) -> TrialResult:
-        from pytest_agent_eval.execution.trial import run_trial
-
-        self.workspaces.mkdir(exist_ok=True)
-        shared = shared or self.runtime(**options)
-        case = case or self.case()
-        record = f"cases/{case.name}/{trial}"
-        return run_trial(
-            shared,
-            case,
-            trial,
-            directory=os.path.join(self.runs, record),
-            record_path=record,
-            workspace_root=str(self.workspaces),
-            cancelled=self.cancelled,
-        )
-
-    def stored(self, result: TrialResult) -> Path:
-        return self.runs / result.record
+from tests.unit.execution.execution_bench import Bench, Snapshot, write_case
 
 
 @pytest.fixture
@@ -131,9 +19,6 @@ def bench(tmp_path: Path) -> Bench:
     bench = Bench(tmp_path)
     bench.add_case()
     return bench
-
-
-Snapshot = dict[str, tuple[bytes, int]]
 
 
 @pytest.fixture

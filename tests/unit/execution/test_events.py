@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from pytest_agent_eval.execution.events import (
     tool_calls,
 )
 
-EVENTS = [
+EVENTS: list[dict[str, Any]] = [
     {"type": "thinking", "agent": "root", "text": "hm"},
     {"type": "message", "agent": "root", "text": "I look."},
     {"type": "tool_call", "agent": "root", "id": "1", "name": "Read", "input": {"path": "a"}},
