@@ -143,6 +143,4 @@ def _scope_value(record: Mapping[str, Any], name: str) -> Any:
         return record
     if name == "name":
         return record["case"]
-    if name == "category":
-        return record["annotations"].get("category")
     return record[name]

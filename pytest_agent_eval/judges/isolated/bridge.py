@@ -92,7 +92,8 @@ class Bridge:
             found = _from_stdlib(inner if kind == "class" else [inner, ""])
             if found is not None:
                 return found
-        raise self._unfit(f"the tests use {name}, a {inner if kind == 'unfit' else kind}")
+        what = f"of type {inner}" if kind == "unfit" else f"a {kind}"
+        raise self._unfit(f"the tests use {name}, {what}")
 
     def _function(self, name: str) -> Callable[..., Any]:
         def function(*args: Any, **kwargs: Any) -> Any:

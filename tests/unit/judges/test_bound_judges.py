@@ -228,7 +228,7 @@ def test_gated_judges(make: Make) -> None:
     ("condition", "judged"),
     [
         ("annotations['tier'] == 'gold'", True),
-        ("annotations.get('category') == category == 'x'", True),
+        ("annotations.get('category') == 'x'", True),
         ("input['n'] > 3", False),
         ("name == case == 'case-001'", True),
         ("split == 'holdout'", False),

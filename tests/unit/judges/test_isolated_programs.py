@@ -224,6 +224,28 @@ def test_replies_that_are_forged(tmp_path: Path, reply: str, error: str) -> None
 
 
 @pytest.mark.usefixtures("own_modules")
+@pytest.mark.parametrize(
+    ("code", "tests", "error"),
+    [
+        ("class P: pass", "assert P()", "the tests use P, a class"),
+        ("import antigravity", "assert antigravity", "the tests use antigravity, a module"),
+        ("from json import nothing_here", "x", ""),
+        ("x = object()", "assert x", "the tests use x, of type object"),
+        ("def f(): return object()", "f()", "f returned a value of type object"),
+        ("def f(x): return x", "f(object())", "the tests give f a value of type object"),
+        ("def f(): return object()", "try: f()\nexcept BaseException: pass", "type object"),
+        ("def f(): return 1", "assert 1", "the tests do not use the code"),
+        ("from collections import deque\nX = 1", "assert deque([X])", ""),
+        ("import os.path as p\nX = 1", "assert p.join('a') and X", ""),
+    ],
+)
+def test_carry_out_what_cannot_cross(tmp_path: Path, code: str, tests: str, error: str) -> None:
+    report = carry_out(tmp_path, code, tests, None)
+    assert report["unfit"] is bool(error)
+    assert error in report["error"]
+
+
+@pytest.mark.usefixtures("own_modules")
 def test_carry_out_in_one_process(tmp_path: Path) -> None:
     code = "class P:\n    x = 1\ndef f(): return P()"
     assert carry_out(tmp_path, code, "assert f().x == 1", None, shared=True)["error"] == ""

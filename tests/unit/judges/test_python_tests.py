@@ -240,7 +240,9 @@ def test_endless_code_ends_in_time(run: Run, isolation: str) -> None:
     assert verdict.rationale == "the tests did not finish within 1 s"
 
 
-def test_no_process_is_left(run: Run, tmp_path: Path) -> None:
+def test_no_process_is_left(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # In bubblewrap the processes go with their namespace, and the file could not be written.
+    monkeypatch.setattr(subprocesses, "_usable_bwrap", lambda: "")
     pid_file = tmp_path / "pid"
     code = (
         "import os, subprocess, sys\n"
@@ -256,6 +258,24 @@ def test_no_process_is_left(run: Run, tmp_path: Path) -> None:
         time.sleep(0.05)
     else:
         pytest.fail(f"process {pid} is still there")
+
+
+@pytest.mark.skipif(not subprocesses.bwrap_prefix("/tmp", []), reason="needs a usable bwrap")
+def test_bubblewrap_hides_the_case_and_the_rest_is_read_only(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cases/case-001/annotations.yaml").write_text("answer: 4\n", "utf-8")
+    code = (
+        "import os, socket\n"
+        f"def hidden(): return os.listdir({str(tmp_path / 'cases')!r})\n"
+        f"def write(): open({str(tmp_path / 'x')!r}, 'w')\n"
+        "def processes(): return len([n for n in os.listdir('/proc') if n.isdigit()])\n"
+        "def interfaces(): return [name for _, name in socket.if_nameindex()]\n"
+    )
+    tests = (
+        "assert hidden() == []\nassert processes() < 6\nassert interfaces() == ['lo']\n"
+        "try:\n    write()\nexcept OSError:\n    pass\nelse:\n    assert False\n"
+    )
+    verdict = run(code, tests, entry_point=None)
+    assert (verdict.value, verdict.detail) == (True, "run in bubblewrap"), verdict.rationale
 
 
 def test_memory_is_limited(run: Run) -> None:
@@ -282,7 +302,7 @@ def test_an_endless_answer_is_refused(run: Run) -> None:
         ("class P: pass", "assert P()", "the tests use P, a class"),
         ("def f(): return object()", "f()", "f returned a value of type object"),
         ("def f(g): return g(1)", "f(lambda x: x)", "the tests give f a value of type function"),
-        ("x = object()", "assert x", "the tests use x, a object"),
+        ("x = object()", "assert x", "the tests use x, of type object"),
         ("def f(): return 1", "assert 1 == 1", "the tests do not use the code"),
         ("def f():\n    a = []\n    a.append(a)\n    return a", "f()", "nested too deeply"),
     ],
