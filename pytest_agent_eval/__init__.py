@@ -59,7 +59,10 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module, metadata
 
     if name == "__version__":
-        return metadata.version("pytest-agent-eval")
+        try:
+            return metadata.version("pytest-agent-eval")
+        except metadata.PackageNotFoundError:  # a source tree that was never installed
+            return "0+unknown"
     if name in _HOMES:
         return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

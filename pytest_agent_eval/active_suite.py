@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +62,7 @@ class ActiveSuite:
         self._judge_kinds = judge_kinds
         self._runner: tuple[Any, Runner] | None = None
         self._judges: tuple[BoundJudge, ...] = ()
+        self._literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
 
     @classmethod
@@ -91,11 +92,14 @@ class ActiveSuite:
         )
         from pytest_agent_eval.suite.known import both_forms
 
-        own = both_forms(frozenset(builtin_names(options.judge_dirs)))
+        files = builtin_names(options.judge_dirs)
+        own = both_forms(frozenset(files))
+        asking = both_forms(frozenset(name for name, file in files.items() if file.endswith(".md")))
         known = Known(
             runner_types=BUILTIN_RUNNER_TYPES | frozenset(runner_types),
             judge_kinds=frozenset(judge_kinds),
             builtins=Known().builtins | own,
+            llm_builtins=Known().llm_builtins | asking,
         )
         suite = load_suite(path, rootdir=rootdir, known=known)
         self = cls(
@@ -135,6 +139,7 @@ class ActiveSuite:
         )
         if self.asked:
             self._check_placeholders()
+            self._find_literal_placeholders()
             self._note_one_sided_conditions()
         return self.cases
 
@@ -305,6 +310,7 @@ class ActiveSuite:
                 rootdir=self._rootdir,
                 fixtures={self.fixture: fixture} if self.fixture else {},
                 max_output_bytes=self._options.max_output,
+                literal=self._literal,
             )
             self._runner = (fixture, self._runner_types[self.suite.config.runner.type](context))
         return self._runner[1]
@@ -341,39 +347,56 @@ class ActiveSuite:
         Raises:
             SuiteError: names each of them.
         """
-        from pytest_agent_eval.cases import Case
         from pytest_agent_eval.cases.templates import compile_template
 
         execution = self.suite.config.execution
-        wanted = {
-            place: set(compile_template(source).fields)
-            for place, source in (
-                ("execution.prompt", execution.prompt),
-                ("execution.arguments", execution.arguments),
-            )
-            if source
+        templates = {
+            "execution.prompt": execution.prompt,
+            "execution.arguments": execution.arguments,
         }
-        missing = set().union(*wanted.values())
-        for case in self.cases:
-            if not missing:
-                return
-            if isinstance(case, Case):
-                try:
-                    missing -= {field for field in missing if field in case.input()}
-                except AgentEvalError:
-                    continue  # its own error when it runs
         problems = [
-            Problem(
-                f"no case's input has the field {field!r}",
-                path=place,
-                file=self.key,
-                line=self.suite.line(place),
-            )
-            for place, fields in wanted.items()
-            for field in sorted(fields & missing)
+            Problem(f"{{{name}}}: no case's input has this field", place, self.key, line)
+            for place, source in templates.items()
+            if source
+            for line in [self.suite.line(place)]
+            for name in sorted(self._provided_by_none(compile_template(source).missing))
         ]
         if problems:
             raise SuiteError(*problems)
+
+    def _find_literal_placeholders(self) -> None:
+        """Leave ``${HOME}`` and the like in a command alone, and say so."""
+        from pytest_agent_eval.cases.templates import Template, placeholders
+        from pytest_agent_eval.runners.command import PLACEHOLDERS
+
+        command = self.suite.config.runner.command
+        if not command or not placeholders(command) - PLACEHOLDERS:
+            return
+        names = " ".join(f"{{{name}}}" for name in placeholders(command) - PLACEHOLDERS)
+        self._literal = self._provided_by_none(Template(names).missing)
+        for name in sorted(self._literal):
+            self.notes.append(
+                f"runner.command: {{{name}}} is left as it is: no case's input has this field"
+            )
+
+    def _provided_by_none(
+        self, missing: Callable[[Mapping[str, Any]], frozenset[str]]
+    ) -> frozenset[str]:
+        """What is missing from the input of every case; reads as few inputs as it can."""
+        from pytest_agent_eval.cases import Case
+
+        left: frozenset[str] | None = None
+        for case in self.cases:
+            if not isinstance(case, Case):
+                continue
+            try:
+                found = missing(case.input())
+            except AgentEvalError:
+                continue  # its own error when it runs
+            left = found if left is None else left & found
+            if not left:
+                break
+        return left or frozenset()
 
     def _counts(self, cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
         counts = Counter(getattr(case, "split", "") for case in cases)

@@ -153,6 +153,10 @@ class CaseItem(pytest.Function):
         super().teardown()
         self.config.stash[SESSION].clean(self)
 
+    def owns(self, error: BaseException) -> bool:
+        """Whether an exception is how this item says what happened."""
+        return isinstance(error, CaseFailed | CaseErrored)
+
     def fixture(self, name: str) -> Any:
         """The value of a fixture, set up for this item if it is not yet."""
         return self._request.getfixturevalue(name)
@@ -172,13 +176,13 @@ class CaseItem(pytest.Function):
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The failure block; pytest's own representation for anything that is not ours."""
-        if isinstance(excinfo.value, CaseFailed | CaseErrored) and self.result is not None:
+        if self.owns(excinfo.value) and self.result is not None:
             return FailureText(self.config.stash[SESSION].failure_block(self, self.result))
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
-        return self.path, None, self.name
+        return self.path, 0, self.name
 
 
 class BrokenItem(pytest.Item):
@@ -206,6 +210,10 @@ class BrokenItem(pytest.Item):
             self.result = self.config.stash[SESSION].record_broken(self)
             raise self.case.error
 
+    def owns(self, error: BaseException) -> bool:
+        """Whether an exception is how this item says what happened."""
+        return isinstance(error, AgentEvalError)
+
     def runtest(self) -> None:
         """Never reached: :meth:`setup` raises."""
 
@@ -213,13 +221,13 @@ class BrokenItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The message alone."""
-        if isinstance(excinfo.value, AgentEvalError):
+        if self.owns(excinfo.value):
             return FailureText(str(excinfo.value))
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
-        return self.path, None, self.name
+        return self.path, 0, self.name
 
 
 def _addressable(name: str) -> str:

@@ -82,6 +82,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[SESSION].select(items)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Plan the trials of what is left."""
     session.config.stash[SESSION].plan(session.items)
@@ -99,7 +100,7 @@ def pytest_runtest_makereport(
     """Attach the result of a case to the report that decides its outcome."""
     report = yield
     if isinstance(item, CaseItem | BrokenItem):
-        item.config.stash[SESSION].annotate(item, report)
+        item.config.stash[SESSION].annotate(item, report, call.excinfo)
     return report
 
 

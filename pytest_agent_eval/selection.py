@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_agent_eval.errors import AgentEvalError
-from pytest_agent_eval.items import BrokenItem, CaseItem
+from pytest_agent_eval.items import BrokenItem, CaseItem, SuiteFile
 
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
@@ -24,7 +24,7 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
         pytest.UsageError: an option cannot be understood, or no case of the suites that were to
             run is left.
     """
-    from pytest_agent_eval.cases import Selection, select
+    from pytest_agent_eval.cases import BrokenCase, Selection, select
 
     groups: dict[str, list[CaseItem | BrokenItem]] = {}
     for item in items:
@@ -45,8 +45,15 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
             chosen = select([item.case for item in group], selection)
         except AgentEvalError as error:
             raise pytest.UsageError(f"agent-eval: {error}") from None
-        kept = {case.name for case in chosen.kept}
-        dropped.update(id(item) for item in group if item.case.name not in kept)
+        kept = {case.path: case for case in chosen.kept}
+        dropped.update(id(item) for item in group if item.case.path not in kept)
+        for item in group:
+            case = kept.get(item.case.path)
+            if isinstance(case, BrokenCase) and isinstance(item, CaseItem):
+                # The condition raised for this case: its error is shown in its place.
+                parent = item.getparent(SuiteFile)
+                assert parent is not None
+                items[items.index(item)] = BrokenItem.make(parent, case)
         if suite.asked and not kept:
             emptied.append(f"{key}: {chosen.emptied_by}")
     running = [key for key in groups if session.suites[key].asked]

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 __all__ = ["EvalSession"]
 
+WORKSPACES = ".agent-eval"
+"""Begins the names of directories that hold workspaces and runs: hidden, so nothing looks there."""
+
 
 class EvalSession:
     """The state of the plugin in one pytest process; xdist workers have one each.
@@ -44,6 +47,7 @@ class EvalSession:
         self.suites: dict[str, ActiveSuite] = {}
         self.datasets = Datasets(options.files, str(config.rootpath))
         self.report: Report | None = None
+        self.problem = ""
         self._run_path: Path | None = None
         self._lock = threading.Lock()
         self._engine: Engine | None = None
@@ -58,6 +62,8 @@ class EvalSession:
         if not self.options.collect:
             return False
         text = str(path)
+        if path.name.startswith(WORKSPACES):
+            return True  # a temporary directory of ours inside the project; agents wrote it
         return self.datasets.claims_directory(text) and os.path.isdir(text)
 
     def collect_file(self, path: Path, parent: pytest.Collector) -> SuiteFile | ForeignFile | None:
@@ -137,7 +143,14 @@ class EvalSession:
             return
         from pytest_agent_eval.selection import deselect
 
-        deselect(self, items)
+        try:
+            deselect(self, items)
+        except pytest.UsageError as error:
+            if self.worker is None:
+                raise
+            # A worker that raises is a crashed one; the controller says it when this one ends.
+            self.problem = str(error)
+            items.clear()
 
     def plan(self, items: Iterable[pytest.Item]) -> None:
         """Remember what was selected, and plan the trials in pytest's order."""
@@ -170,7 +183,7 @@ class EvalSession:
             item.runner_fixture = item.fixture(item.suite.fixture)
         if not self._workspaces:
             factory = item.fixture("tmp_path_factory")
-            self._workspaces = str(factory.mktemp("agent-eval"))
+            self._workspaces = str(factory.mktemp(WORKSPACES))
         try:
             return self._engine.result(item.nodeid)
         except RunDirectoryError as error:
@@ -265,15 +278,25 @@ class EvalSession:
             verbosity=self.config.get_verbosity(),
         )
 
-    def annotate(self, item: CaseItem | BrokenItem, report: pytest.TestReport) -> None:
+    def annotate(
+        self,
+        item: CaseItem | BrokenItem,
+        report: pytest.TestReport,
+        raised: pytest.ExceptionInfo[BaseException] | None,
+    ) -> None:
         """Attach the result of a case to the report that decides its outcome."""
         result = item.result
+        if raised is not None and report.when == "setup" and item.owns(raised.value):
+            # pytest asks the item for a representation of failures in its call only.
+            report.longrepr = cast(Any, item.repr_failure(raised))
         deciding = "setup" if result is not None and result.status == "error" else "call"
         if result is None or report.when != deciding:
             return
         from pytest_agent_eval.reports.junit import properties
 
-        report.user_properties.extend(properties(result))
+        # JUnit reads them from the teardown's report, which copies the item's.
+        item.user_properties.extend(properties(result))
+        report.user_properties.extend(item.user_properties)
         carried: Any = report
         carried.agent_eval = (slim(result) if self.worker is not None else result).to_dict()
         if report.skipped and isinstance(report.longrepr, tuple):
@@ -327,6 +350,8 @@ class EvalSession:
             if self._writer is not None:
                 self._writer.close()
             return
+        if self.problem:
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self.report is None:
             return
         for suite in self.suites.values():
@@ -346,6 +371,8 @@ class EvalSession:
 
     def print_summary(self, reporter: pytest.TerminalReporter) -> None:
         """Print aggregates, gates and where the run is stored."""
+        if self.problem and self.worker is None:
+            reporter.write_line(f"ERROR: {self.problem}", red=True, bold=True)
         if self.report is not None and self.worker is None:
             self.report.print(reporter, self.shown(self.writer().path))
 
@@ -368,10 +395,15 @@ def _merged(answers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
 def slim(result: TrialResult) -> TrialResult:
     """A result small enough to travel: long texts cut, what is only on disk left out."""
     verdicts = tuple(
-        replace(verdict, rationale=verdict.rationale[:_TRAVELS], detail="")
-        for verdict in result.verdicts
+        replace(v, rationale=_short(v.rationale), error=_short(v.error), detail="")
+        for v in result.verdicts
     )
-    return replace(result, verdicts=verdicts, reason=result.reason[:_TRAVELS])
+    return replace(result, verdicts=verdicts, reason=_short(result.reason), notes=())
+
+
+def _short(text: str) -> str:
+    """Cut, and without the lone surrogates that cannot be sent."""
+    return text[:_TRAVELS].encode("utf-8", "backslashreplace").decode()
 
 
 _TRAVELS = 500

@@ -17,6 +17,7 @@ __all__ = ["Transport"]
 
 RUN = "agent_eval_run"
 SUITES = "agent_eval_suites"
+PROBLEM = "agent_eval_problem"
 
 
 class Transport:
@@ -28,16 +29,18 @@ class Transport:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Controller: tell a worker that is about to start where the run is stored."""
-        node.workerinput[RUN] = self._session.reserve_run()
+        node.workerinput[RUN] = str(self._session.reserve_run())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
         """Controller: take over what a worker said; one that crashed says nothing."""
         said = getattr(node, "workeroutput", {})
         self._session.learn(said.get(SUITES, {}))
+        self._session.problem = said.get(PROBLEM) or self._session.problem
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Worker: tell the controller which suites it collected."""
         if self._session.worker is not None:
             output = session.config.workeroutput  # type: ignore[attr-defined]
             output[SUITES] = self._session.infos()
+            output[PROBLEM] = self._session.problem

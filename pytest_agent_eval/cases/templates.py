@@ -16,7 +16,7 @@ from typing import Any
 from pytest_agent_eval.cases.rendering import to_text
 from pytest_agent_eval.errors import TemplateError
 
-__all__ = ["Template", "command_words", "compile_template"]
+__all__ = ["Template", "command_words", "compile_template", "placeholders"]
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_.-]*)(\?)?\}")
 _ABSENT = object()
@@ -86,17 +86,18 @@ def command_words(command: str | Sequence[str], values: Mapping[str, Any]) -> li
 
     A string is split as a POSIX shell splits words, and only then are the placeholders in each
     word replaced: a value stays part of one word and can neither become two nor run anything. A
-    list is used as it is.
+    list is used as it is. A value that is null or empty leaves an empty place: commands have
+    options that may be empty.
 
     Args:
         command: ``runner.command``.
         values: placeholder -> value.
 
     Raises:
-        TemplateError: the quotes do not match, there is no word, a placeholder has no value, or a
-            value holds a NUL character.
+        TemplateError: the quotes do not match, there is no word, there is nothing of a
+            placeholder's name, or a value holds a NUL character.
     """
-    filled = [_fill(word, values) for word in _words(command)]
+    filled = [_fill(word, values, blank=True) for word in _words(command)]
     for word in filled:
         if "\0" in word:
             message = "holds a NUL character, which no argument of a command can"
@@ -129,15 +130,24 @@ def _required(source: str) -> Iterator[str]:
     return (name for name, optional in _PLACEHOLDER.findall(source) if not optional)
 
 
-def _fill(source: str, values: Mapping[str, Any]) -> str:
-    """Replace the placeholders of one text in one pass."""
+def placeholders(command: str | Sequence[str]) -> frozenset[str]:
+    """Names in a command that must be provided.
+
+    Raises:
+        TemplateError: it cannot be split into words.
+    """
+    return frozenset(name for word in _words(command) for name in _required(word))
+
+
+def _fill(source: str, values: Mapping[str, Any], *, blank: bool = False) -> str:
+    """Replace the placeholders of one text in one pass; ``blank``: they may be empty."""
 
     def fill(found: re.Match[str]) -> str:
         name, optional = found[1], found[2]
         value = _lookup(values, name)
         if value is not _ABSENT and value is not None and value != "":
             return to_text(value)
-        if optional:
+        if optional or (blank and value is not _ABSENT):
             return ""
         raise TemplateError(_unfilled(name, value, values))
 

@@ -317,9 +317,17 @@ def _mean(
         common,
         kind="mean",
         value=math.fsum(means) / len(means),
-        interval=interval if isinstance(interval, Interval) else None,
+        interval=_within(interval, judge.score_range) if isinstance(interval, Interval) else None,
         no_interval=interval.reason if isinstance(interval, NoInterval) else "",
     )
+
+
+def _within(interval: Interval, bounds: tuple[float, float] | None) -> Interval:
+    """The part of an interval that a mean on this scale can have; it covers no less often."""
+    if bounds is None:
+        return interval
+    low, high = bounds
+    return replace(interval, low=max(interval.low, low), high=min(interval.high, high))
 
 
 def _clusters(scored: Sequence[CaseScore], values: Sequence[float]) -> list[tuple[float, int]]:

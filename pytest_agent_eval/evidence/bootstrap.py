@@ -49,7 +49,7 @@ def cluster_bootstrap(
     """
     count = len(clusters)
     if count < MIN_CLUSTERS:
-        return NoInterval(f"{count} clusters are too few, {MIN_CLUSTERS} are needed")
+        return NoInterval(f"fewer than {MIN_CLUSTERS} independent groups")
     fallback = _over_clusters(clusters, confidence)
     kinds = sorted(Counter((round(total, 9), size) for total, size in clusters).items())
     rng = Random(seed)

@@ -18,9 +18,10 @@ def claims(
     aggregates: Iterable[Aggregate], thresholds: Mapping[str, Mapping[str, Any]]
 ) -> tuple[str, ...]:
     """Sentences such as ``schema: 20 of 20 passed: the rate is above 0.84 at 95 %; a gate of 0.90
-    needs 35``, for the judges whose cases all passed or whose interval contains their bound.
+    needs 35``, for the judges whose cases all passed or whose interval contains their bound. Judges
+    of which the same can be said share a sentence.
     """
-    found = []
+    found: dict[str, list[str]] = {}
     for total in aggregates:
         bounds = thresholds.get(total.judge, {})
         if total.split != (bounds.get("split") or "all") or total.interval is None:
@@ -32,8 +33,8 @@ def claims(
             else _undecided(total, total.interval, bound)
         )
         if sentence:
-            found.append(f"{total.judge}: {sentence}")
-    return tuple(found)
+            found.setdefault(sentence, []).append(total.judge)
+    return tuple(f"{', '.join(judges)}: {sentence}" for sentence, judges in found.items())
 
 
 def _all_passed(total: Aggregate, interval: Interval, bound: float | None) -> str:
@@ -57,7 +58,8 @@ def _undecided(total: Aggregate, interval: Interval, bound: float | None) -> str
     if bound is None or not interval.low < bound <= interval.high:
         return ""
     what = "rate" if total.kind == "rate" else "mean"
+    cases = "1 case" if total.scored == 1 else f"{total.scored} cases"
     return (
-        f"{total.scored} cases cannot tell on which side of {bound:g} the {what} is: "
+        f"{cases} cannot tell on which side of {bound:g} the {what} is: "
         f"{interval.low:.2f} to {interval.high:.2f} at {100 * interval.confidence:g} %"
     )

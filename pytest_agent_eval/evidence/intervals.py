@@ -158,7 +158,7 @@ def _around(mean: float, error: float, df: int, confidence: float, method: str) 
 
 
 def _too_few(clusters: int) -> str:
-    return f"{clusters} clusters are too few, {MIN_CLUSTERS} are needed"
+    return f"fewer than {MIN_CLUSTERS} independent groups"
 
 
 def identical_interval(

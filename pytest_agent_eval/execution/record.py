@@ -218,7 +218,8 @@ class Record(Mapping[str, Any]):
         return text_of(os.path.join(self._directory, name))
 
     def _files(self, **options: str) -> StoredFiles:
-        return StoredFiles(os.path.join(self._directory, FILES), **options)
+        roots = dict.fromkeys((*map(os.path.normpath, self._data.get("outputs", ())), OUTPUT))
+        return StoredFiles(os.path.join(self._directory, FILES), roots=tuple(roots), **options)
 
 
 class RecordView(Mapping[str, Any]):

@@ -22,22 +22,31 @@ _KEEP = 1024 * 1024
 class StoredFiles(Mapping[str, Any]):
     """Relative path -> text; a binary file gives ``{"_binary": True, "path", "name", "size"}``.
 
+    Keys are relative to the workspace. A file of an output directory is found as well by its path
+    relative to that directory, which is how most people write a judge: ``reply.md`` finds
+    ``output/reply.md`` where no file ``reply.md`` is in the way.
+
     Args:
         directory: the files are below it (absolute); it need not exist.
         below: only those below this path, which is not part of the keys.
         without: leave out what is below this name.
+        roots: output directories, in the order in which they are searched.
     """
 
-    def __init__(self, directory: str, *, below: str = "", without: str = "") -> None:
+    def __init__(
+        self, directory: str, *, below: str = "", without: str = "", roots: tuple[str, ...] = ()
+    ) -> None:
         self._directory = os.path.join(directory, below) if below else directory
         self._without = without
+        self._roots = roots
         self._sizes: dict[str, int] | None = None
         self._texts: dict[str, str] = {}
 
     def __getitem__(self, path: str) -> Any:
+        sizes = self._listing()
+        path = self._key(path) or path
         if path in self._texts:
             return self._texts[path]
-        sizes = self._listing()
         if path not in sizes:
             close = difflib.get_close_matches(str(path), sizes, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -60,14 +69,20 @@ class StoredFiles(Mapping[str, Any]):
         return len(self._listing())
 
     def __contains__(self, path: object) -> bool:
-        return path in self._listing()
+        return self._key(path) is not None
+
+    def _key(self, path: object) -> str | None:
+        """The key that a path means; None when there is no such file."""
+        listing = self._listing()
+        candidates = (path, *(f"{root}/{path}" for root in self._roots))
+        return next((item for item in candidates if item in listing), None)
 
     def __repr__(self) -> str:
         return f"<{len(self)} files: {', '.join(list(self)[:8])}{', ...' if len(self) > 8 else ''}>"
 
     def first(self, path: str, *, besides: tuple[str, ...] = ()) -> str | None:
         """The file at a path, or the first one below it; None when there is none."""
-        if path in self and path not in besides:
+        if path in self._listing() and path not in besides:
             return path
         start = f"{path}/"
         return next((name for name in self if name.startswith(start) and name not in besides), None)

@@ -50,6 +50,9 @@ def summary_lines(
     """
     lines: list[Line] = []
     for suite in summary.suites:
+        coverage = suite.coverage
+        if any(coverage.total.values()) and not any(coverage.selected.values()) and not suite.cases:
+            continue  # the selection left this suite out altogether
         if lines and verbosity >= 0:
             lines.append(Line(""))
         lines += _suite_lines(suite, width, verbosity)

@@ -117,12 +117,15 @@ class RunnerContext:
         rootdir: importable beside the suite's directory.
         fixtures: name -> value of the pytest fixtures that the suite's runner asked for.
         max_output_bytes: cap of each of stdout and stderr.
+        literal: names in braces of ``runner.command`` that no case's input provides: they are
+            left as they are written.
     """
 
     suite: Suite
     rootdir: Path
     fixtures: Mapping[str, Any] = field(default_factory=dict)
     max_output_bytes: int = 16 * 1024 * 1024
+    literal: frozenset[str] = frozenset()
 
 
 RunnerType = Callable[[RunnerContext], Runner]

@@ -15,7 +15,25 @@ from pytest_agent_eval.runners.environment import (
 )
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 
-__all__ = ["CommandRunner"]
+__all__ = ["PLACEHOLDERS", "CommandRunner"]
+
+PLACEHOLDERS = frozenset(
+    {
+        "agent",
+        "workspace",
+        "output_dir",
+        "model",
+        "subagent_model",
+        "timeout",
+        "max_budget_usd",
+        "effort",
+        "system_prompt",
+        "args",
+        "prompt",
+        "config_dir",
+    }
+)
+"""Names in a command that are not fields of the input."""
 
 MAX_MESSAGE_BYTES = 1024 * 1024
 """The final message is the end of stdout, at most this much of it."""
@@ -37,6 +55,8 @@ class CommandRunner:
         if not runner.command:
             raise RunnerError("runner.command is missing: runner.type cli needs it")
         self._command = runner.command
+        # ${HOME} or awk's {print}: braces of another language stay as they are written.
+        self._literal = {name: f"{{{name}}}" for name in context.literal}
         self._config_dir = str(context.suite.directory)
         self._cap = context.max_output_bytes
         hidden = (str(context.suite.dataset_directory),)
@@ -79,6 +99,7 @@ class CommandRunner:
     def _values(self, task: Task) -> dict[str, Any]:
         """Fields of the input, under the variant's values, under the names of the contract."""
         return {
+            **self._literal,
             **task.input,
             **task.values,
             "agent": task.skill,

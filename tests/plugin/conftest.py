@@ -6,9 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import jinja2  # noqa: F401 - see below
+import psutil  # noqa: F401
 import pytest
+import simpleeval  # noqa: F401
+import xxhash  # noqa: F401
 import yaml
 
+# A session in this process forgets the modules it was the first to import. Those that take long
+# are imported here, once, so that each test does not pay for them again.
+import pytest_agent_eval.active_suite
+import pytest_agent_eval.execution.trial
+import pytest_agent_eval.judges
+import pytest_agent_eval.reporting
+import pytest_agent_eval.runners.command
+import pytest_agent_eval.runners.python
+import pytest_agent_eval.suite.load  # noqa: F401
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.reader import read_results
 
@@ -22,6 +35,10 @@ judges:
       return 'copy.yaml' in outputs['files'], 'looked for copy.yaml'
 """
 """A suite whose agent copies its input and whose judge looks for the copy."""
+
+
+# Plugins that these tests have no use for and that take long to import.
+PLAIN = ("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:hypothesispytest")
 
 
 class Project:
@@ -68,11 +85,11 @@ class Project:
 
     def run(self, *arguments: str) -> pytest.RunResult:
         """A session in this process: quick."""
-        return self.pytester.runpytest_inprocess("-p", "no:cacheprovider", *arguments)
+        return self.pytester.runpytest_inprocess(*PLAIN, *arguments)
 
     def subprocess(self, *arguments: str) -> pytest.RunResult:
         """A session in a process of its own, as a user has it."""
-        return self.pytester.runpytest_subprocess("-p", "no:cacheprovider", *arguments)
+        return self.pytester.runpytest_subprocess(*PLAIN, *arguments)
 
     @property
     def runs(self) -> list[Path]:

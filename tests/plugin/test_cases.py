@@ -176,6 +176,28 @@ def test_a_field_one_case_lacks(project: Project) -> None:
     result.stdout.fnmatch_lines(["case-002: *order*"])
 
 
+def test_command_placeholders(project: Project) -> None:
+    """Unset names of the contract are empty, braces of another language stay, fields are due."""
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner:
+          type: cli
+          command: ["sh", "-c", 'echo "${LANGUAGE}[$1][$2][$3]"', "sh", "{effort}", "{n}", "{who}"]
+        judges:
+          - name: words
+            check: return outputs['stdout'].strip().endswith('[][][5]'), outputs['stdout']
+        """
+    )
+    project.case("case-001", {"n": None, "who": 5})
+    project.case("case-002", {"n": 1})
+    result = project.run("--agent-eval")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["case-002: *{who}*", "*runner.command: {LANGUAGE} is left as it is*"]
+    )
+
+
 def test_an_agent_that_edits_the_dataset_is_caught(project: Project) -> None:
     project.suite(
         ECHO.replace(

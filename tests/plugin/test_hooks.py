@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from .conftest import ECHO, Project
@@ -89,20 +92,45 @@ def test_under_xdist_the_controller_hears_of_every_trial(project: Project) -> No
     assert text.count("RUN True") == 1
 
 
-def test_the_documented_example_runs(project: Project) -> None:
-    """The first conftest and suite of docs/extending.md work as they are printed."""
+class _Service(BaseHTTPRequestHandler):
+    """The service that the documented runner asks."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = json.dumps({"text": f"about: {asked['text']}", "turns": 2}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep quiet."""
+
+
+def test_the_documented_examples_run(project: Project) -> None:
+    """The runner type and the judge kind of docs/extending.md work as they are printed."""
     page = Path(__file__).parents[2] / "docs" / "extending.md"
     text = page.read_text(encoding="utf-8")
-    conftest = re.search(r"```python\n(# conftest\.py\n.*?)```", text, re.DOTALL)
-    suite = re.search(r"```yaml\n(# eval\.yaml\n.*?)```", text, re.DOTALL)
-    assert conftest is not None
-    assert suite is not None
-    project.write("conftest.py", conftest[1])
-    project.suite(suite[1])
-    project.case("case-001", {"message": "Where is my parcel?", "prompt": "Where is my parcel?"})
-    result = project.run("--agent-eval")
+    python = re.findall(r"```python\n# conftest\.py\n(.*?)```", text, re.DOTALL)
+    runner, judges = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)[:2]
+    future = "from __future__ import annotations\n"
+    project.write("conftest.py", future + "".join(part.replace(future, "") for part in python[:2]))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/answer"
+        runner = re.sub(r"http://[^\"]+", url, runner)
+        judges = judges.replace("make -s check", "test -f input.yaml")
+        project.suite(f"dataset: {{path: cases}}\n{runner}\n{judges}")
+        project.case("case-001", {"message": "Where is my parcel?"})
+        result = project.run("--agent-eval")
+    finally:
+        server.shutdown()
+        server.server_close()
     assert result.ret == 0, result.stdout.str()
-    result.stdout.fnmatch_lines(["*1 passed*"])
+    stored = project.results()["case-001"]
+    assert stored.usage.num_turns == 2
+    assert stored.verdicts[0].value is True
 
 
 def test_a_hook_with_a_typo_is_loud(project: Project) -> None:

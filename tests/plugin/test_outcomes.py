@@ -122,7 +122,9 @@ def test_a_judge_error_fails_and_points_into_eval_yaml(project: Project) -> None
     project.case("case-001")
     result = project.run("--agent-eval")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["case-001: judge error: broken: KeyError*", "*eval.yaml*line 7*"])
+    result.stdout.fnmatch_lines(
+        ["case-001: 1 judge error: broken (KeyError*eval.yaml:7*", "*return found*nowhere*"]
+    )
     assert "bound.py" not in result.stdout.str()
     assert project.summary()["judges"]["broken"]["errored_cases"] == 1
 
@@ -218,8 +220,7 @@ def test_verdicts_are_junit_properties(verdicts: Project) -> None:
 def test_subtests_report_each_verdict(verdicts: Project) -> None:
     verdicts.case("case-001", annotations={"strict": False, "gated": False})
     result = verdicts.run("--agent-eval", "--agent-eval-subtests", "-v")
-    result.stdout.fnmatch_lines(["*strict*SUBFAILED*"])
-    assert "[gated] SUBFAILED" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["*SUBFAILED[[]strict[]]*", "*SUBPASSED[[]gated[]]*"])
     assert result.ret == 1
 
 
@@ -270,5 +271,5 @@ def test_workspaces_follow_pytests_retention_policy(verdicts: Project) -> None:
         verdicts.run(
             "--agent-eval", f"--basetemp={base}", "-o", f"tmp_path_retention_policy={policy}"
         )
-        roots = list(base.glob("agent-eval*"))
-        assert sum(1 for root in roots for _ in root.iterdir()) == kept
+        roots = list(base.glob(".agent-eval*"))
+        assert sum(1 for root in roots if not root.is_symlink() for _ in root.iterdir()) == kept

@@ -166,6 +166,12 @@ def test_tags_with_names_that_mean_something_to_pytest(project: Project, tag: st
     assert _collected(result) == ["case-001"]
 
 
+def test_a_case_for_which_the_condition_raises_is_an_error(tagged: Project) -> None:
+    result = tagged.run("--agent-eval", "--agent-eval-if", "annotations['category'] != 'x'")
+    result.assert_outcomes(passed=2, errors=2)
+    result.stdout.fnmatch_lines(["case-002: *KeyError: 'category'*"])
+
+
 def test_markers_are_documented(project: Project) -> None:
     result = project.run("--markers")
     result.stdout.fnmatch_lines(

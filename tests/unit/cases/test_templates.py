@@ -306,7 +306,6 @@ def test_words(command: Any, words: list[str]) -> None:
         ("  ", "runner.command: is empty"),
         ([], "runner.command: is empty"),
         ("a {absent}", "{absent}: there is no field absent"),
-        ("a {blank}", "{blank}: the field blank is empty"),
         ("a {nul}", "NUL character"),
         (["a", None], "every word must be a text, not NoneType"),
         (["a", ["b"]], "every word must be a text, not list"),

@@ -24,7 +24,7 @@ def interval_of(found: Interval | NoInterval) -> Interval:
 
 
 def test_four_clusters_are_too_few() -> None:
-    assert cluster_bootstrap([(1, 2)] * 4) == NoInterval("4 clusters are too few, 5 are needed")
+    assert cluster_bootstrap([(1, 2)] * 4) == NoInterval("fewer than 5 independent groups")
 
 
 @pytest.mark.parametrize("passed", [0, 2])

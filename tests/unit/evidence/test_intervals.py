@@ -166,7 +166,7 @@ def test_twins_that_agree_count_as_one_case() -> None:
 
 
 def test_too_few_and_equal_clusters_give_no_interval() -> None:
-    assert cluster_t_interval([(1.0, 2)] * 4) == NoInterval("4 clusters are too few, 5 are needed")
+    assert cluster_t_interval([(1.0, 2)] * 4) == NoInterval("fewer than 5 independent groups")
     assert cluster_t_interval([(3.0, 2)] * 6) == NoInterval("all 6 groups have the mean 1.5")
 
 
