@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import signal
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -48,15 +50,21 @@ def test_idle_threads_are_reused(deadline: DeadlineThread) -> None:
 
 
 def test_a_python_loop_is_interrupted(deadline: DeadlineThread) -> None:
-    before = threading.active_count()
+    threads: list[threading.Thread] = []
+
+    def count() -> None:
+        threads.append(threading.current_thread())
+        count_for_ever()
+
     with pytest.raises(DeadlineExceeded) as caught:
-        deadline.call(count_for_ever, 0.05)
+        deadline.call(count, 0.05)
     assert caught.value.interrupted
     assert not caught.value.cancelled
     assert "test_deadline.py" in caught.value.where
     assert "count_for_ever" in caught.value.where
     assert deadline.call(lambda: "still usable", 5) == "still usable"
-    assert threading.active_count() <= before + 1
+    threads[0].join(10)
+    assert not threads[0].is_alive()
 
 
 def test_except_exception_does_not_stop_the_interruption(deadline: DeadlineThread) -> None:
@@ -171,3 +179,41 @@ def test_dropping_the_owner_ends_its_threads() -> None:
     gc.collect()
     thread.join(10)
     assert not thread.is_alive()
+
+
+def test_ctrl_c_in_the_waiting_thread_interrupts_the_function(deadline: DeadlineThread) -> None:
+    threads: list[threading.Thread] = []
+
+    def count() -> None:
+        threads.append(threading.current_thread())
+        count_for_ever()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            deadline.call(count, 60)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    threads[0].join(10)
+    assert not threads[0].is_alive()
+
+
+def test_traced_threads_go_on_while_another_one_cannot_be_interrupted(
+    deadline: DeadlineThread,
+) -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    tracing = sys.gettrace()
+    sys.settrace(tracing or (lambda *_: None))
+    try:
+        with pytest.raises(DeadlineExceeded):
+            deadline.call(lock.acquire, 0.05)
+        assert deadline.call(lambda: 1, 5) == 1
+    finally:
+        sys.settrace(tracing)
+        lock.release()

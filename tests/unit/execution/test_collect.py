@@ -347,3 +347,22 @@ def test_a_manifest_knows_what_was_copied(workspace: Workspace) -> None:
         "data/a.csv",
         "data/deep/annotations.yaml",
     }
+
+
+def test_a_large_companion_is_hashed_whole(case: Path, tmp_path: Path) -> None:
+    (case / "data" / "large").write_bytes(b"x" * 3 * 1024**2)
+    workspace = create_workspace(
+        str(tmp_path / "ws"),
+        case="refund_yes",
+        case_directory=str(case),
+        input_name="input.yaml",
+        contents=Contents(files=("data",)),
+    )
+    copy = Path(workspace.directory, "data", "large")
+    os.utime(copy)
+    assert changes(workspace.directory, workspace.manifest, ["output"]).changed == ()
+    with open(copy, "r+b") as stream:
+        stream.seek(2 * 1024**2)
+        stream.write(b"y")
+    found = changes(workspace.directory, workspace.manifest, ["output"]).changed
+    assert [path for path, _ in found] == ["data/large"]

@@ -65,7 +65,10 @@ def test_patterns_keep_calls() -> None:
 
 
 def test_a_call_without_id_gets_the_next_result_without_id() -> None:
-    events = [{"type": "tool_call", "name": "a"}, {"type": "tool_result", "result": 3}]
+    events: list[dict[str, Any]] = [
+        {"type": "tool_call", "name": "a"},
+        {"type": "tool_result", "result": 3},
+    ]
     assert tool_calls(events)[0]["result"] == 3
 
 
