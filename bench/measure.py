@@ -32,7 +32,7 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) ->
     with tempfile.TemporaryFile() as output:
         start = time.perf_counter()
         process = subprocess.Popen(
-            argv, cwd=cwd, env={**os.environ, **(env or {})}, stdout=output, stderr=output
+            argv, cwd=cwd, env={**_environment(), **(env or {})}, stdout=output, stderr=output
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - start
@@ -70,6 +70,11 @@ def report(name: str, floor: Sample, ours: Sample, ratio: float, bound: float) -
 def self_rss() -> float:
     """Peak memory of this process so far, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _environment() -> dict[str, str]:
+    """This process's, but modules are compiled once, as they are where people install them."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _median(samples: Sequence[Sample]) -> Sample:

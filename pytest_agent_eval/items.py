@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agent_eval.errors import AgentEvalError, DocumentError, SuiteError
-from pytest_agent_eval.results import TrialResult
-
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr
     from _pytest.fixtures import FuncFixtureInfo
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.cases import BrokenCase, Case
+    from pytest_agent_eval.results import TrialResult
     from pytest_agent_eval.session import EvalSession
 
 __all__ = ["SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
@@ -87,6 +85,7 @@ class SuiteFile(pytest.Module):
             CollectError: the suite or its dataset cannot be used; shows every problem.
         """
         from pytest_agent_eval.cases import BrokenCase
+        from pytest_agent_eval.errors import AgentEvalError, DocumentError, SuiteError
 
         session = self.config.stash[SESSION]
         try:
@@ -212,7 +211,7 @@ class BrokenItem(pytest.Item):
 
     def owns(self, error: BaseException) -> bool:
         """Whether an exception is how this item says what happened."""
-        return isinstance(error, AgentEvalError)
+        return error is self.case.error
 
     def runtest(self) -> None:
         """Never reached: :meth:`setup` raises."""

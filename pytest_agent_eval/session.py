@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pytest_agent_eval.arguments import Datasets
-from pytest_agent_eval.errors import RunDirectoryError
 from pytest_agent_eval.items import BrokenItem, CaseItem, FailureText, ForeignFile, SuiteFile
-from pytest_agent_eval.results import TrialResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.results import TrialResult
     from pytest_agent_eval.runs.writer import RunWriter
 
 __all__ = ["EvalSession"]
@@ -178,6 +177,8 @@ class EvalSession:
 
     def result(self, item: CaseItem) -> TrialResult:
         """Wait for the engine's result of a case."""
+        from pytest_agent_eval.errors import RunDirectoryError
+
         assert self._engine is not None
         if item.suite.fixture:
             item.runner_fixture = item.fixture(item.suite.fixture)
@@ -308,6 +309,8 @@ class EvalSession:
         carried = getattr(report, "agent_eval", None)
         if carried is None or self.worker is not None:
             return
+        from pytest_agent_eval.results import TrialResult
+
         result = TrialResult.from_dict(carried)
         if isinstance(report.longrepr, str):  # xdist turns the block into text
             report.longrepr = FailureText(report.longrepr)
