@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_agent_eval.errors import AgentEvalError, Problem, RunnerError, SuiteError
+from pytest_agent_eval.errors import (
+    AgentEvalError,
+    Problem,
+    RunnerError,
+    SuiteError,
+    TemplateError,
+)
 from pytest_agent_eval.results import TrialResult
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
     from pytest_agent_eval.evidence.summary import SuiteInfo
+    from pytest_agent_eval.execution.runtime import SuiteRuntime
     from pytest_agent_eval.judges import BoundJudge
     from pytest_agent_eval.judges.base import JudgeKind
     from pytest_agent_eval.options import Options
-    from pytest_agent_eval.runners.base import Runner, RunnerType
+    from pytest_agent_eval.runners.base import RunnerType
     from pytest_agent_eval.runs.writer import RunWriter
     from pytest_agent_eval.suite import Suite
 
@@ -60,10 +67,11 @@ class ActiveSuite:
         self._rootdir = rootdir
         self._runner_types = runner_types
         self._judge_kinds = judge_kinds
-        self._runner: tuple[Any, Runner] | None = None
+        self._runtime: tuple[Any, SuiteRuntime] | None = None
         self._judges: tuple[BoundJudge, ...] = ()
         self._literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
+        self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
 
     @classmethod
     def load(
@@ -140,18 +148,31 @@ class ActiveSuite:
         if self.asked:
             self._check_placeholders()
             self._find_literal_placeholders()
-            self._note_one_sided_conditions()
         return self.cases
 
     def applicable(self, case: Case) -> list[str]:
         """Names of the judges whose condition does not exclude the case at collection."""
         from pytest_agent_eval.cases.coverage import holds
 
-        return [
-            name
-            for name, condition in self._conditions
-            if condition is None or holds(condition, case) is not False
-        ]
+        names = []
+        for name, condition in self._conditions:
+            answer = None if condition is None else holds(condition, case)
+            if condition is not None:
+                self._answers[condition.source, name].append(answer)
+            if answer is not False:
+                names.append(name)
+        return names
+
+    def note_one_sided_conditions(self) -> None:
+        """Note each condition that is true for every case, or for none; after all were asked."""
+        for (source, name), answers in self._answers.items():
+            true, false = answers.count(True), answers.count(False)
+            if self.asked and true + false > 1 and not (true and false):
+                which = "every case" if true else "no case"
+                self.notes.append(
+                    f"judge {name}: its condition is true for {which}, so one branch is untested: "
+                    f"{source}"
+                )
 
     def headline(self) -> str:
         """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout), 6 judges``."""
@@ -224,22 +245,12 @@ class ActiveSuite:
             workspaces: directory for workspaces (absolute).
             cancelled: set when the session wants the trial to end.
         """
-        from pytest_agent_eval.execution.runtime import SuiteRuntime
         from pytest_agent_eval.execution.trial import run_trial
 
         try:
-            runner = self._make_runner(fixture)
-        except RunnerError as error:
+            shared = self._shared(fixture, writer.run_id)
+        except (RunnerError, TemplateError) as error:
             return self.unstarted(case, "infrastructure", str(error))
-        shared = SuiteRuntime.of(
-            self.suite,
-            suite_key=self.key,
-            runner=runner,
-            judges=self._judges,
-            rootdir=self._rootdir,
-            run_id=writer.run_id,
-            model=self._options.model,
-        )
         directory = writer.trial_directory(*parts, "1")
         return run_trial(
             shared,
@@ -300,20 +311,36 @@ class ActiveSuite:
             builtin_dirs=self._options.judge_dirs,
         )
 
-    def _make_runner(self, fixture: Any) -> Runner:
-        """The suite's runner: made once, or once for each value of a fixture."""
+    def _shared(self, fixture: Any, run_id: str) -> SuiteRuntime:
+        """What all trials share: made once, or once for each value of a fixture.
+
+        Raises:
+            RunnerError, TemplateError: it cannot be made.
+        """
+        if self._runtime is None or self._runtime[0] is not fixture:
+            self._runtime = (fixture, self._make_runtime(fixture, run_id))
+        return self._runtime[1]
+
+    def _make_runtime(self, fixture: Any, run_id: str) -> SuiteRuntime:
+        from pytest_agent_eval.execution.runtime import SuiteRuntime
         from pytest_agent_eval.runners.base import RunnerContext
 
-        if self._runner is None or self._runner[0] is not fixture:
-            context = RunnerContext(
-                suite=self.suite,
-                rootdir=self._rootdir,
-                fixtures={self.fixture: fixture} if self.fixture else {},
-                max_output_bytes=self._options.max_output,
-                literal=self._literal,
-            )
-            self._runner = (fixture, self._runner_types[self.suite.config.runner.type](context))
-        return self._runner[1]
+        context = RunnerContext(
+            suite=self.suite,
+            rootdir=self._rootdir,
+            fixtures={self.fixture: fixture} if self.fixture else {},
+            max_output_bytes=self._options.max_output,
+            literal=self._literal,
+        )
+        return SuiteRuntime.of(
+            self.suite,
+            suite_key=self.key,
+            runner=self._runner_types[self.suite.config.runner.type](context),
+            judges=self._judges,
+            rootdir=self._rootdir,
+            run_id=run_id,
+            model=self._options.model,
+        )
 
     def _early_conditions(self) -> list[tuple[str, Condition | None]]:
         """Each judge with its condition, if that can be decided without running anything."""
@@ -326,20 +353,6 @@ class ActiveSuite:
             early = condition is not None and is_early(condition)
             found.append((judge.name, condition if early else None))
         return found
-
-    def _note_one_sided_conditions(self) -> None:
-        from pytest_agent_eval.cases import decided
-
-        for name, condition in self._conditions:
-            if condition is None or len(self.cases) < 2:
-                continue
-            true, false = decided(condition, self.cases)
-            if not true or not false:
-                which = "every case" if true else "no case"
-                self.notes.append(
-                    f"judge {name}: its condition is true for {which}, so one branch is untested: "
-                    f"{condition.source}"
-                )
 
     def _check_placeholders(self) -> None:
         """Find a placeholder that no case's input provides now, not when the first case runs.

@@ -108,6 +108,7 @@ class SuiteFile(pytest.Module):
             if not self.state.asked:
                 item.add_marker(_not_asked(self.name))
             yield item
+        self.state.note_one_sided_conditions()
 
 
 class CaseItem(pytest.Function):

@@ -15,6 +15,8 @@ def clean_text(text: str) -> str:
 
     JSON with a lone surrogate is refused by many readers, and no file can be written with one.
     """
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -56,4 +58,11 @@ def plain(value: Any, depth: int = 0) -> Any:
 
 def to_json(value: Any) -> str:
     """Valid JSON on one line, in ASCII, for anything."""
+    try:
+        text = json.dumps(value, allow_nan=False, separators=(", ", ": "))
+    except (TypeError, ValueError, RecursionError):
+        pass  # not what JSON knows: worth the walk
+    else:
+        if "\\ud" not in text:  # no surrogate, lone or one of a pair
+            return text
     return json.dumps(plain(value), allow_nan=False, separators=(", ", ": "))

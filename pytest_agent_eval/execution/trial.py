@@ -109,7 +109,8 @@ class _Attempt:
         )
         self.workspace = workspace.directory
         self.notes += workspace.notes
-        os.makedirs(self.directory, exist_ok=True)
+        if not os.path.isdir(self.directory):
+            os.makedirs(self.directory)
         # A Python agent may change what it is given; judges see the input as it was.
         execution = self._run(self._task(fresh(values), workspace, name, cancelled))
         self.notes += execution.notes

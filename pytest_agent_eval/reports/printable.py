@@ -32,6 +32,8 @@ def printable(text: str) -> str:
     r"""Text with everything but newlines and tabs that is not plain text shown escaped, such as
     ``\x1b``. A carriage return before a newline is dropped.
     """
+    if text.isascii() and text.isprintable():
+        return text
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n"))
 
 

@@ -104,22 +104,16 @@ class RunWriter:
         Raises:
             RunDirectoryError: a part is no file name, or the directory cannot be made.
         """
-        path = os.path.join(self._cases, *map(_part, parts))
-        try:
-            os.mkdir(path)
-        except FileExistsError:
-            pass
-        except FileNotFoundError:
-            self._make_directories(path)
-        except OSError as error:
-            raise _failure(path, error) from None
+        path = self._cases
+        for part in parts:
+            path = f"{path}{os.sep}{_part(part)}"
+            try:
+                os.mkdir(path)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise _failure(path, error) from None
         return path
-
-    def _make_directories(self, path: str) -> None:
-        try:
-            os.makedirs(path, exist_ok=True)
-        except OSError as error:
-            raise _failure(path, error) from None
 
     def relative(self, path: str) -> str:
         """A path below the run directory relative to it, with slashes."""
@@ -173,7 +167,7 @@ class RunWriter:
         try:
             self._results.close()
             if summary is not None:
-                _replace(self.path / "summary.yaml", dump_yaml(sanitised(summary)))
+                _replace(self.path / "summary.yaml", _yaml(summary))
             if self._header is not None:
                 ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
                 closed = {
@@ -242,6 +236,13 @@ def _point_latest(directory: Path, name: str) -> None:
         os.replace(link, directory / "latest")
     except OSError:
         link.unlink(missing_ok=True)
+
+
+def _yaml(data: Mapping[str, Any]) -> bytes:
+    try:
+        return dump_yaml(data)
+    except ValueError:  # a lone surrogate, a number that is none: worth the walk
+        return dump_yaml(sanitised(dict(data)))
 
 
 def _json(data: Mapping[str, Any]) -> bytes:
