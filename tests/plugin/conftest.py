@@ -108,7 +108,7 @@ class Project:
     def results(self) -> dict[str, TrialResult]:
         """Stored results of the latest run, by case; each case exactly once."""
         stored = read_results(self.latest)
-        lines = (self.latest / "results.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (self.latest / "results.jsonl").read_bytes().splitlines()
         assert all(isinstance(json.loads(line), dict) for line in lines)
         results = {result.case: result for result in stored.results}
         assert len(results) == len(stored.results)
