@@ -25,6 +25,9 @@ T = TypeVar("T")
 _POLL_S = 0.1
 """How often a waiting call looks at ``cancelled``, and how often an interruption is repeated."""
 
+_ON_CTRL_C_S = 0.5
+"""Seconds that Ctrl-C in the waiting thread gives the function to end."""
+
 _interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _interrupt.argtypes = (ctypes.c_ulong, ctypes.py_object)
 _interrupt.restype = ctypes.c_int
@@ -114,7 +117,7 @@ class DeadlineThread:
             else:
                 done = worker.wait_or_cancelled(timeout, cancelled)
         except BaseException:  # Ctrl-C in the waiting thread: nobody will look at the result
-            worker.end(0)
+            worker.end(min(self._grace, _ON_CTRL_C_S))
             raise
         if not done:
             where = worker.position()

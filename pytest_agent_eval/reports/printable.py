@@ -100,5 +100,7 @@ def hanging(text: str, width: int, indent: int = 4) -> list[str]:
     if display_width(text) <= width:
         return [text]
     first = wrapped(text, width)[0]
+    if len(first) < len(text) and " " not in first:
+        first = text[:width].rstrip()  # a long word would leave the first line with a name alone
     rest = text[len(first) :].strip()
     return [first, *(" " * indent + line for line in wrapped(rest, width - indent) if line)]

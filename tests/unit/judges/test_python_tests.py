@@ -157,7 +157,7 @@ def test_unittest_failure_names_the_test(run: Run) -> None:
     ],
 )
 def test_cheating_does_not_pass(run: Run, isolation: str, cheat: str) -> None:
-    assert run(cheat, isolation=isolation, timeout=5).value is False
+    assert run(cheat, isolation=isolation, timeout=2).value is False
 
 
 def test_objects_of_the_code_do_not_reach_the_tests(run: Run) -> None:

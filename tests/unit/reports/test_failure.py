@@ -229,6 +229,5 @@ def test_any_trial_gives_a_block(
         result, input=asked, output_tail=tail, width=width, verbosity=verbosity, stored_in=tail
     )
     block.encode("utf-8")
-    # A long word behind it goes to the next line, and the blank before it goes.
-    assert block.startswith("case-002:")
+    assert block.startswith("case-002: ")
     assert "\x1b" not in block

@@ -171,7 +171,7 @@ def test_a_grandchild_in_its_own_session_that_ignores_sigterm_is_gone(
 ) -> None:
     started = time.monotonic()
     source = DETACHED.format(double=double, sleep=60)
-    outcome = python(tmp_path, source, timeout=1.0, trial_id=trial_id)
+    outcome = python(tmp_path, source, timeout=1.0, trial_id=trial_id, grace=1.0)
     assert outcome.timed_out
     assert time.monotonic() - started < 10
     assert not is_running(int((tmp_path / "pid").read_text()))
