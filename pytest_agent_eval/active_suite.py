@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -230,6 +231,7 @@ class ActiveSuite:
         case: Case,
         *,
         parts: tuple[str, ...],
+        attempt: int,
         fixture: Any,
         writer: RunWriter,
         workspaces: str,
@@ -240,6 +242,8 @@ class ActiveSuite:
         Args:
             case: the case.
             parts: path components of its directory in the run, before the trial's number.
+            attempt: from 2 on where another plugin runs the case again: what the attempts before
+                left stays as it is.
             fixture: value of :attr:`fixture`.
             writer: of the run.
             workspaces: directory for workspaces (absolute).
@@ -251,13 +255,16 @@ class ActiveSuite:
             shared = self._shared(fixture, writer.run_id)
         except (RunnerError, TemplateError) as error:
             return self.unstarted(case, "infrastructure", str(error))
-        directory = writer.trial_directory(*parts, "1")
+        number = "1" if attempt == 1 else f"1.{attempt}"
+        if attempt > 1:
+            workspaces = os.path.join(workspaces, f"attempt-{attempt}")
+            os.makedirs(workspaces, exist_ok=True)
         return run_trial(
             shared,
             case,
             1,
-            directory=directory,
-            record_path="/".join(("cases", *parts, "1")),
+            directory=writer.trial_directory(*parts, number),
+            record_path="/".join(("cases", *parts, number)),
             workspace_root=workspaces,
             cancelled=cancelled,
         )

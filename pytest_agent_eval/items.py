@@ -112,12 +112,19 @@ class SuiteFile(pytest.Module):
 
 
 class CaseItem(pytest.Function):
-    """One case. Waits for the engine's result and turns it into the outcome of one test."""
+    """One case. Waits for the engine's result and turns it into the outcome of one test.
+
+    Attributes:
+        result: once it is there.
+        runner_fixture: value of the fixture that is the suite's runner, or None.
+        attempts: how often it was carried out; plugins may run an item again.
+    """
 
     case: Case
     suite: ActiveSuite
     result: TrialResult | None = None
     runner_fixture: Any = None
+    attempts = 0
 
     @classmethod
     def make(cls, parent: SuiteFile, case: Case, fixtures: FuncFixtureInfo | None) -> CaseItem:

@@ -90,6 +90,8 @@ class EvalSession:
 
         path = node.path
         key = self.relative(path)
+        if key in self.suites:  # collected twice, with --keep-duplicates
+            return self.suites[key]
         hooks = node.session.gethookproxy(path)
         suite = ActiveSuite.load(
             path,
@@ -199,9 +201,11 @@ class EvalSession:
     def _run(self, suite: ActiveSuite, item: CaseItem, cancelled: Any) -> TrialResult:
         """Carry out one case, in the engine's thread, and store its result."""
         writer = self.writer()
+        item.attempts += 1
         result = suite.run(
             item.case,
             parts=self._parts(suite, item.case.name),
+            attempt=item.attempts,
             fixture=item.runner_fixture,
             writer=writer,
             workspaces=self._workspaces,
@@ -245,9 +249,9 @@ class EvalSession:
     def reserve_run(self) -> Path:
         """The path of this session's run directory, which may not be there yet."""
         if self._run_path is None:
-            from pytest_agent_eval.runs.writer import RunWriter
+            from pytest_agent_eval.runs.names import new_run_name
 
-            self._run_path = RunWriter.reserve(Path(self.options.runs))
+            self._run_path = Path(self.options.runs, new_run_name())
         return self._run_path
 
     def clean(self, item: CaseItem) -> None:
@@ -275,7 +279,7 @@ class EvalSession:
             result,
             **item.suite.evidence(item.case, result, run),
             stored_in=self.shown(run),
-            width=item.config.get_terminal_writer().fullwidth,
+            width=shutil.get_terminal_size().columns,
             verbosity=self.config.get_verbosity(),
         )
 

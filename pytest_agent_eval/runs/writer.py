@@ -19,6 +19,7 @@ from pytest_agent_eval.errors import RunDirectoryError
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.appender import Appender
 from pytest_agent_eval.runs.lines import encode_line, sanitised
+from pytest_agent_eval.runs.names import new_run_name
 from pytest_agent_eval.runs.reader import RESULTS, read_attempts, result_files
 from pytest_agent_eval.runs.yaml_text import dump_yaml
 
@@ -43,11 +44,6 @@ class RunWriter:
         self._results = Appender(os.path.join(path, results_name))
 
     @classmethod
-    def reserve(cls, directory: Path) -> Path:
-        """A path for a new run, for processes that agree on it before one of them writes."""
-        return directory.absolute() / _new_name()
-
-    @classmethod
     def create(cls, directory: Path, header: Mapping[str, Any], *, name: str = "") -> RunWriter:
         """Make ``<directory>/<UTC time>-<4 hex>/`` with ``run.json`` and point ``latest`` at it.
 
@@ -55,7 +51,8 @@ class RunWriter:
             directory: where runs are kept; made if it is missing, with a ``.gitignore`` of ``*``
                 (in ``.agent-eval`` where that is its parent).
             header: of :func:`~pytest_agent_eval.runs.header.make_header`; JSON types.
-            name: of a path from :meth:`reserve`; others may have begun to write there.
+            name: from :func:`~pytest_agent_eval.runs.names.new_run_name`, for processes that
+                agreed on it before; others may have begun to write there.
 
         Raises:
             RunDirectoryError: it cannot be written.
@@ -206,7 +203,7 @@ def _prepare(directory: Path) -> None:
 
 def _new_directory(directory: Path) -> Path:
     for _ in range(_NAMES_TO_TRY):
-        path = directory / _new_name()
+        path = directory / new_run_name()
         try:
             path.mkdir()
         except FileExistsError:
@@ -214,10 +211,6 @@ def _new_directory(directory: Path) -> Path:
         (path / "cases").mkdir()
         return path
     raise FileExistsError(None, "every name for a new run is taken", str(directory))
-
-
-def _new_name() -> str:
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(2)}"
 
 
 def _reserved(path: Path) -> Path:

@@ -273,3 +273,40 @@ def test_workspaces_follow_pytests_retention_policy(verdicts: Project) -> None:
         )
         roots = list(base.glob(".agent-eval*"))
         assert sum(1 for root in roots if not root.is_symlink() for _ in root.iterdir()) == kept
+
+
+def test_a_case_that_another_plugin_runs_again_is_tried_again(project: Project) -> None:
+    """One stored line per attempt; the last one is the result, and each call's cost is counted."""
+    project.suite(VERDICTS.replace("{min_pass_rate: 0.1}", "{max_error_rate: 1}"))
+    project.write(
+        "agent.py",
+        """\
+        from pytest_agent_eval import Execution, Usage
+
+        calls = []
+
+        def run(task):
+            calls.append(task.workspace)
+            return Execution(output=str(len(calls)), usage=Usage(cost_usd=0.25))
+        """,
+    )
+    project.write(
+        "conftest.py",
+        """\
+        from _pytest.runner import runtestprotocol
+
+        def pytest_runtest_protocol(item, nextitem):
+            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            runtestprotocol(item, nextitem=nextitem, log=False)
+            for report in runtestprotocol(item, nextitem=nextitem, log=False):
+                item.ihook.pytest_runtest_logreport(report=report)
+            return True
+        """,
+    )
+    project.case("case-001")
+    project.run("--agent-eval").assert_outcomes(passed=1)
+    lines = (project.latest / "results.jsonl").read_text().splitlines()
+    assert len(lines) == 2
+    stored = project.results()["case-001"]
+    assert stored.record == "cases/case-001/1.2"
+    assert (project.latest / stored.record / "record.json").is_file()

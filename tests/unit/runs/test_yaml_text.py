@@ -18,7 +18,9 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | TEXT
-    | st.sampled_from(["yes", "No", "null", "~", "1e3", "012", "1:30", "-", "a: b", "a #b", "2024-01-01"]),
+    | st.sampled_from(
+        ["yes", "No", "null", "~", "1e3", "012", "1:30", "-", "a: b", "a #b", "2024-01-01"]
+    ),
     lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner),
     max_leaves=20,
 )
@@ -39,7 +41,11 @@ def test_numbers_stay_numbers(value: float) -> None:
 
 
 def test_it_reads_well() -> None:
-    data = {"judges": {"tone of voice": {"mean": 0.5, "note": None}}, "notes": ["a", "it's: b"], "none": {}}
+    data = {
+        "judges": {"tone of voice": {"mean": 0.5, "note": None}},
+        "notes": ["a", "it's: b"],
+        "none": {},
+    }
     assert dump_yaml(data).decode() == (
         "judges:\n  tone of voice:\n    mean: 0.5\n    note: null\n"
         'notes:\n- a\n- "it\'s: b"\nnone: {}\n'
