@@ -365,7 +365,9 @@ def test_an_agent_that_looks_around_finds_nothing_of_the_case(
     assert len({seen["cwd"] for seen in reports}) == len(reports) == 2
     for seen in reports:
         told = json.dumps(seen)
-        for word in ("KEY-", "refund", "7f3a", "91bc", "hidden-dataset", "annotations", "answers"):
+        for word in ("KEY-", "refund-granted", "refund-denied", "hidden-dataset"):
+            assert word not in told, word
+        for word in ("annotations.yaml", "answers.yaml", "reference.md"):
             assert word not in told, word
         assert "./notes/deep/a.md" in seen["inside"]
         assert "./input.yaml" in seen["inside"]
