@@ -120,6 +120,8 @@ class ActiveSuite:
             runner_types={**BUILTIN, **runner_types},
             judge_kinds=judge_kinds,
         )
+        if asked and not suite.config.judges:
+            self.notes.append("there are no judges: a case passes when the agent worked")
         if asked:
             problems = unsupported(suite)
             if problems:
@@ -258,7 +260,8 @@ class ActiveSuite:
         number = "1" if attempt == 1 else f"1.{attempt}"
         if attempt > 1:
             workspaces = os.path.join(workspaces, f"attempt-{attempt}")
-            os.makedirs(workspaces, exist_ok=True)
+        if not os.path.isdir(workspaces):  # also where an agent removed what was above its own
+            os.makedirs(workspaces)
         return run_trial(
             shared,
             case,

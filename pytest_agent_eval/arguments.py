@@ -75,13 +75,18 @@ class Datasets:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self._patterns)
 
     def _claims(self, path: str) -> list[tuple[str, str]]:
-        """(suite file, dataset directory) of every suite in the parents of ``path``."""
+        """(suite file, dataset directory) of every suite in the parents of ``path``.
+
+        Looks beyond the root directory, which is a case's own directory when pytest is started
+        there, but not beyond the checkout.
+        """
         claims: list[tuple[str, str]] = []
         parent = os.path.dirname(path)
         while True:
             claims.extend(self._suites_in(parent))
             upper = os.path.dirname(parent)
-            if upper == parent or os.path.realpath(parent) == self._root:
+            outside = not parent.startswith(self._root + os.sep)
+            if upper == parent or (outside and os.path.lexists(os.path.join(parent, ".git"))):
                 return claims
             parent = upper
 

@@ -106,7 +106,7 @@ class SuiteFile(pytest.Module):
                 fixtures = item._fixtureinfo
                 item.mark(marks.of(case, self.state.applicable(case)))
             if not self.state.asked:
-                item.add_marker(_not_asked(self.name))
+                item.add_marker(_not_asked(self.state.key))
             yield item
         self.state.note_one_sided_conditions()
 
@@ -148,7 +148,7 @@ class CaseItem(pytest.Function):
             CaseErrored: the case could not be tried.
         """
         super().setup()
-        if self.config.option.setuponly or self.config.option.setupplan:
+        if _only_looking(self.config):
             return
         session = self.config.stash[SESSION]
         self.result = session.result(self)
@@ -213,7 +213,7 @@ class BrokenItem(pytest.Item):
         Raises:
             CaseError: always, unless only fixtures are shown.
         """
-        if not self.config.option.setuponly and not self.config.option.setupplan:
+        if not _only_looking(self.config):
             self.result = self.config.stash[SESSION].record_broken(self)
             raise self.case.error
 
@@ -235,6 +235,11 @@ class BrokenItem(pytest.Item):
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
         return self.path, 0, self.name
+
+
+def _only_looking(config: pytest.Config) -> bool:
+    """Whether fixtures are shown and nothing runs."""
+    return bool(config.getoption("setuponly", False) or config.getoption("setupplan", False))
 
 
 def _addressable(name: str) -> str:

@@ -55,18 +55,6 @@ class Options:
         names = ("split", "tags", "condition", "limit", "parallelism", "gate", "model")
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
-    @property
-    def selects(self) -> tuple[str, ...]:
-        """The options in use that narrow the selection, as typed."""
-        used = [f"--agent-eval-tag {tag}" for tag in self.tags]
-        if self.split is not None:
-            used.insert(0, f"--agent-eval-split {self.split}")
-        if self.condition:
-            used.append(f"--agent-eval-if {self.condition!r}")
-        if self.limit is not None:
-            used.append(f"--agent-eval-limit {self.limit}")
-        return tuple(used)
-
 
 def add_options(parser: pytest.Parser) -> None:
     """Declare every option; nothing is read or checked here."""

@@ -61,6 +61,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     session = config.stash.get(SESSION, None)
     if session is not None:
         session.stop()
+        session.restore_signals()
 
 
 @pytest.hookimpl(tryfirst=True)

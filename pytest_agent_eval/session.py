@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -53,6 +54,8 @@ class EvalSession:
         self._writer: RunWriter | None = None
         self._marks: Marks | None = None
         self._workspaces = ""
+        self._in_subtests = False
+        self._restore_sigterm = False
 
     # -- collection ------------------------------------------------------------------------
 
@@ -165,6 +168,7 @@ class EvalSession:
         if self.config.option.collectonly:
             return
         self._engine = Engine()
+        self._catch_sigterm()
         self._engine.plan(
             Job(item.nodeid, partial(self._run, item.suite, item))
             for item in chosen
@@ -243,15 +247,23 @@ class EvalSession:
         header = make_header(
             suites=(), options=self.options.to_dict(), rootdir=self.config.rootpath
         )
-        directory = Path(self.options.runs)
-        return RunWriter.create(directory, header, name=self.reserve_run().name)
+        path = self.reserve_run()
+        return RunWriter.create(path.parent, header, name=path.name)
+
+    def _runs_directory(self) -> str:
+        """Where runs are kept; beside the suite if the default place is in its dataset."""
+        runs = self.options.runs
+        for suite in self.suites.values():
+            if runs.startswith(str(suite.suite.dataset_directory) + os.sep):
+                return str(suite.suite.directory / ".agent-eval" / "runs")
+        return runs
 
     def reserve_run(self) -> Path:
         """The path of this session's run directory, which may not be there yet."""
         if self._run_path is None:
             from pytest_agent_eval.runs.names import new_run_name
 
-            self._run_path = Path(self.options.runs, new_run_name())
+            self._run_path = Path(self._runs_directory(), new_run_name())
         return self._run_path
 
     def clean(self, item: CaseItem) -> None:
@@ -262,6 +274,19 @@ class EvalSession:
             return
         if policy == "none" or result.status == "passed":
             shutil.rmtree(result.workspace, ignore_errors=True)
+
+    def _catch_sigterm(self) -> None:
+        """End as on Ctrl-C when CI or ``timeout`` ends the session: agents must not outlive it."""
+        main = threading.current_thread() is threading.main_thread()
+        if main and self.worker is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _interrupt)
+            self._restore_sigterm = True
+
+    def restore_signals(self) -> None:
+        """Undo what was changed for the time of the session."""
+        if self._restore_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            self._restore_sigterm = False
 
     def stop(self) -> None:
         """Start nothing more and end what is running."""
@@ -291,6 +316,8 @@ class EvalSession:
     ) -> None:
         """Attach the result of a case to the report that decides its outcome."""
         result = item.result
+        if self._in_subtests:
+            return  # the report of one verdict, not of the case
         if raised is not None and report.when == "setup" and item.owns(raised.value):
             # pytest asks the item for a representation of failures in its call only.
             report.longrepr = cast(Any, item.repr_failure(raised))
@@ -322,17 +349,22 @@ class EvalSession:
         self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
 
     def report_subtests(self, item: CaseItem, subtests: pytest.Subtests) -> None:
-        """Report each verdict as a subtest; those of gated judges fail nothing."""
+        """Report each verdict as a subtest; what a gated judge refuses is an expected failure."""
         assert item.result is not None
-        for verdict in item.result.verdicts:
-            with subtests.test(msg=verdict.judge):
-                said = verdict.error or verdict.rationale
-                if verdict.skipped:
-                    pytest.skip(said)
-                if item.suite.is_gated(verdict.judge):
-                    continue
-                if verdict.error or verdict.passed is False:
-                    pytest.fail(f"{verdict.judge}: {said}", pytrace=False)
+        self._in_subtests = True
+        try:
+            for verdict in item.result.verdicts:
+                with subtests.test(msg=verdict.judge):
+                    said = f"{verdict.judge}: {verdict.error or verdict.rationale}"
+                    refused = bool(verdict.error) or verdict.passed is False
+                    if verdict.skipped:
+                        pytest.skip(said)
+                    elif refused and item.suite.is_gated(verdict.judge):
+                        pytest.xfail(f"{said} (its gate decides)")
+                    elif refused:
+                        pytest.fail(said, pytrace=False)
+        finally:
+            self._in_subtests = False
 
     def infos(self) -> dict[str, Any]:
         """Worker: what the controller needs to know of each suite; primitives only."""
@@ -389,6 +421,10 @@ class EvalSession:
 
             self.report = Report()
         return self.report
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt("terminated by SIGTERM")
 
 
 def _merged(answers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:

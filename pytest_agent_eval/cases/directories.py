@@ -81,8 +81,7 @@ def natural_key(name: str) -> tuple[object, ...]:
             parts.append((len(digits), digits))
         else:
             parts.append(part)
-    parts.append(name)  # 01 and 1 are the same number
-    return tuple(parts)
+    return tuple(parts), name  # 01 and 1 are the same number, so the name has the last word
 
 
 def _candidates(root: str) -> list[tuple[str, str, bool]]:

@@ -119,10 +119,13 @@ def _differs(
 
 
 def case_manifest(directory: str) -> CaseManifest:
-    """Taken before and after a run: a difference means that the dataset was changed."""
+    """Taken before and after a run: a difference means that the dataset was changed.
+
+    What pytest leaves where it is started (its cache) is no part of a case.
+    """
     return {
         path: (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        for path, status in walk(directory)
+        for path, status in walk(directory, skip=(".pytest_cache", "__pycache__"))
     }
 
 

@@ -43,6 +43,10 @@ def encode_line(result: TrialResult, earlier: tuple[TrialResult, ...] = ()) -> b
 
 def _dump(data: dict[str, Any]) -> bytes:
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Valid in JSON, but some readers end a line there.
+    for mark in ("\x85", "\u2028", "\u2029"):
+        if mark in text:
+            text = text.replace(mark, f"\\u{ord(mark):04x}")
     return text.encode() + b"\n"
 
 

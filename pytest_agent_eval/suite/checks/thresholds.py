@@ -30,7 +30,8 @@ def check_thresholds(data: Mapping[str, Any], findings: Findings, known: Known) 
             findings.problem(place, f"no judge is named {name!r}{close}{joint}{there}")
         elif isinstance(threshold, dict):
             given = [key for key in BOUNDS if threshold.get(key) is not None]
-            if not given and not set(threshold) - {"split", "confidence"}:
+            unknown = set(threshold) - {*BOUNDS, "split", "confidence"}
+            if not given and not unknown:
                 message = f"sets no bound, so no verdict of {name} can fail anything"
                 findings.warn(place, f"{message}; bounds: {', '.join(BOUNDS)}")
             _check_keys(judges[name], threshold, place, findings, known)
