@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
     from pytest_agent_eval.evidence.summary import SuiteInfo
+    from pytest_agent_eval.execution.manifest import CaseManifest
     from pytest_agent_eval.execution.runtime import SuiteRuntime
     from pytest_agent_eval.judges import BoundJudge
     from pytest_agent_eval.judges.base import JudgeKind
@@ -44,6 +47,7 @@ class ActiveSuite:
         asked: its cases run; otherwise they are collected and skipped.
         cases: the cases that belong to the dataset, after :meth:`read_cases`.
         selected: those of them that the selection left.
+        half: the split that was asked for, or None.
         notes: things worth telling once, such as warnings of the suite.
     """
 
@@ -63,6 +67,7 @@ class ActiveSuite:
         self.asked = asked
         self.cases: Sequence[Case | BrokenCase] = ()
         self.selected: Sequence[Case | BrokenCase] = ()
+        self.half: str | None = None
         self.notes = [str(warning) for warning in suite.warnings]
         self._options = options
         self._rootdir = rootdir
@@ -71,6 +76,7 @@ class ActiveSuite:
         self._runtime: tuple[Any, SuiteRuntime] | None = None
         self._judges: tuple[BoundJudge, ...] = ()
         self._literal: frozenset[str] = frozenset()
+        self._files: CaseManifest | None = None
         self._conditions = self._early_conditions()
         self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
 
@@ -213,6 +219,7 @@ class ActiveSuite:
             },
             total=self._counts(self.cases),
             selected=self._counts(self.selected),
+            half=self.half,
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
         )
 
@@ -270,6 +277,30 @@ class ActiveSuite:
             record_path="/".join(("cases", *parts, number)),
             workspace_root=workspaces,
             cancelled=cancelled,
+        )
+
+    def remember_dataset(self) -> None:
+        """Take stock of the whole dataset before the first agent starts."""
+        from pytest_agent_eval.execution.manifest import case_manifest
+
+        self._files = case_manifest(str(self.suite.dataset_directory))
+
+    def dataset_changes(self) -> str:
+        """What has changed in the dataset since, as a sentence; empty if nothing has.
+
+        A trial notices what its agent does to its own case. This notices the other cases.
+        """
+        from pytest_agent_eval.execution.manifest import changed_in
+
+        if self._files is None:
+            return ""
+        changed = changed_in(str(self.suite.dataset_directory), self._files)
+        if not changed:
+            return ""
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        return (
+            f"{self.key}: the dataset was changed during the run, by an agent or by hand: "
+            f"{', '.join(changed[:5])}{more}"
         )
 
     def broken(self, case: BrokenCase) -> TrialResult:
@@ -397,10 +428,25 @@ class ActiveSuite:
             return
         names = " ".join(f"{{{name}}}" for name in placeholders(command) - PLACEHOLDERS)
         self._literal = self._provided_by_none(Template(names).missing)
+        text = command if isinstance(command, str) else " ".join(map(str, command))
         for name in sorted(self._literal):
+            if f"{{{name}}}" not in text.replace(f"${{{name}}}", ""):
+                continue  # a variable of the shell
+            near = get_close_matches(name, self._field_names() | PLACEHOLDERS, n=1)
+            hint = f"; did you mean {{{near[0]}}}?" if near else ""
             self.notes.append(
-                f"runner.command: {{{name}}} is left as it is: no case's input has this field"
+                f"runner.command: {{{name}}} is left as it is: no case's input has this field{hint}"
             )
+
+    def _field_names(self) -> set[str]:
+        """Fields of the first input that can be read, for suggestions."""
+        from pytest_agent_eval.cases import Case
+
+        for case in self.cases:
+            if isinstance(case, Case):
+                with contextlib.suppress(AgentEvalError):
+                    return set(case.input())
+        return set()
 
     def _provided_by_none(
         self, missing: Callable[[Mapping[str, Any]], frozenset[str]]

@@ -56,11 +56,11 @@ class Report:
         self.summary = summarise(
             sorted(self._infos.values(), key=lambda info: info.key),
             self._results.values(),
-            gate_mode="always" if mode == "always" else "complete",
+            gate_mode="complete" if mode == "auto" else mode,
             superseded=self._earlier,
             interrupted=interrupted,
         )
-        if exit_status == pytest.ExitCode.OK and self.summary.missed and mode != "never":
+        if exit_status == pytest.ExitCode.OK and self.summary.missed:
             exit_status = pytest.ExitCode.TESTS_FAILED
         try:
             writer.merge()

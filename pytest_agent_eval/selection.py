@@ -68,7 +68,13 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
 def _split(session: EvalSession, suite: ActiveSuite) -> str:
     """The half that runs: as asked for, else the suite's default unless cases were picked."""
     options: Options = session.options
+    marked = (session.config.option.markexpr or "").strip()
     if options.split is not None:
-        return options.split
-    picked = session.config.option.markexpr or session.names_cases_of(suite)
-    return "all" if picked else suite.suite.config.dataset.split.default
+        split = options.split
+    elif marked or session.names_cases_of(suite):
+        split = "all"
+    else:
+        split = suite.suite.config.dataset.split.default
+    asked = marked if marked in ("dev", "holdout") else split
+    suite.half = None if asked == "all" else asked
+    return split

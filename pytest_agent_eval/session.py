@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -48,6 +49,7 @@ class EvalSession:
         self.datasets = Datasets(options.files, str(config.rootpath))
         self.report: Report | None = None
         self.problem = ""
+        self.alarms: list[str] = []
         self._run_path: Path | None = None
         self._lock = threading.Lock()
         self._engine: Engine | None = None
@@ -81,6 +83,8 @@ class EvalSession:
             return None
         foreign: ForeignFile = ForeignFile.from_parent(parent, path=path)
         foreign.reason = f"{self.relative(path)}: not a suite: {recognition.reason}"
+        with contextlib.suppress(OSError):
+            foreign.reason = _syntax_error(path, self.relative(path)) or foreign.reason
         return foreign
 
     def open_suite(self, node: SuiteFile) -> ActiveSuite:
@@ -169,6 +173,10 @@ class EvalSession:
             return
         self._engine = Engine()
         self._catch_sigterm()
+        if self.worker is None or self.worker["workerid"] == "gw0":
+            for suite in self.suites.values():
+                if suite.asked and suite.selected:
+                    suite.remember_dataset()
         self._engine.plan(
             Job(item.nodeid, partial(self._run, item.suite, item))
             for item in chosen
@@ -385,6 +393,8 @@ class EvalSession:
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
         self.stop()
+        changes = [suite.dataset_changes() for suite in self.suites.values()]
+        self.alarms = [*self.alarms, *filter(None, changes)]
         if self.worker is not None:
             if self._writer is not None:
                 self._writer.close()
@@ -402,6 +412,8 @@ class EvalSession:
             exit_status=int(session.exitstatus),
             interrupted=bool(session.shouldstop or session.shouldfail),
         )
+        if self.alarms and status == pytest.ExitCode.OK:
+            status = int(pytest.ExitCode.TESTS_FAILED)
         session.exitstatus = status
         if self.report.summary is not None:
             self.config.hook.pytest_agent_eval_run_finished(
@@ -414,6 +426,8 @@ class EvalSession:
             reporter.write_line(f"ERROR: {self.problem}", red=True, bold=True)
         if self.report is not None and self.worker is None:
             self.report.print(reporter, self.shown(self.writer().path))
+        for alarm in self.alarms if self.worker is None else ():
+            reporter.write_line(alarm, red=True, bold=True)
 
     def _report(self) -> Report:
         if self.report is None:
@@ -421,6 +435,18 @@ class EvalSession:
 
             self.report = Report()
         return self.report
+
+
+def _syntax_error(path: Path, shown: str) -> str:
+    """What is wrong with a file that is no YAML at all; empty if it is."""
+    from pytest_agent_eval.documents import read_yaml
+    from pytest_agent_eval.errors import DocumentError
+
+    try:
+        read_yaml(path, file=shown)
+    except DocumentError as error:
+        return str(error)
+    return ""
 
 
 def _interrupt(*_: object) -> None:

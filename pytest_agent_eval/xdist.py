@@ -18,6 +18,7 @@ __all__ = ["Transport"]
 RUN = "agent_eval_run"
 SUITES = "agent_eval_suites"
 PROBLEM = "agent_eval_problem"
+ALARMS = "agent_eval_alarms"
 
 
 class Transport:
@@ -36,6 +37,7 @@ class Transport:
         """Controller: take over what a worker said; one that crashed says nothing."""
         said = getattr(node, "workeroutput", {})
         self._session.learn(said.get(SUITES, {}))
+        self._session.alarms.extend(said.get(ALARMS, ()))
         self._session.problem = said.get(PROBLEM) or self._session.problem
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -44,3 +46,4 @@ class Transport:
             output = session.config.workeroutput  # type: ignore[attr-defined]
             output[SUITES] = self._session.infos()
             output[PROBLEM] = self._session.problem
+            output[ALARMS] = self._session.alarms

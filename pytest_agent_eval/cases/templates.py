@@ -173,7 +173,7 @@ def _unfilled(name: str, value: Any, values: Mapping[str, Any]) -> str:
     if value is not _ABSENT:
         state = "is null" if value is None else "is empty"
         return f"{{{name}}}: the field {name} {state}; write {{{name}?}} if it may be"
-    known = sorted(str(key) for key in values)
+    known = [str(key) for key in values]  # the input's fields come first
     near = get_close_matches(name, known, n=1)
     if near:
         hint = f"did you mean {{{near[0]}}}?"

@@ -13,8 +13,9 @@ __all__ = ["GATE_KEYS", "Coverage", "Gate", "GateMode", "Outcome", "decide_gates
 
 GateKey = Literal["min_mean", "min_pass_rate", "max_error_rate", "min_cases"]
 GATE_KEYS: tuple[GateKey, ...] = ("min_mean", "min_pass_rate", "max_error_rate", "min_cases")
-GateMode = Literal["complete", "always"]
-"""``complete``: decide only where every case has a result; ``always``: with what there is."""
+GateMode = Literal["complete", "always", "never"]
+"""``complete``: decide only where every case has a result. ``always``: decide with what there is.
+``never``: decide nothing."""
 Outcome = Literal["passed", "missed", "not decided"]
 
 TOLERANCE = 1e-12
@@ -31,20 +32,24 @@ class Coverage:
         total: cases of the dataset, after the suite's own filters.
         selected: those that the user's selection left.
         finished: those with a result.
+        half: the split that was asked for, which is then all that a gate without a split is
+            about; None when none was.
     """
 
     total: Mapping[str, int]
     selected: Mapping[str, int]
     finished: Mapping[str, int]
+    half: str | None = None
 
     def gap(self, split: str | None) -> str:
         """What is missing for a gate on ``split`` (None: on all cases), or empty.
 
-        Choosing one split is not a partial selection: a gate that names no split is decided on
-        the half that ran.
+        Asking for one split is not a partial selection: a gate that names no split is then
+        decided on that half.
         """
-        halves = [split] if split is not None else self._chosen()
-        what = "cases" if split is None else f"{split} cases"
+        half = split or self.half
+        halves = list(self.total) if half is None else [half]
+        what = "cases" if half is None else f"{half} cases"
         total, selected, finished = (
             sum(counts.get(half, 0) for half in halves)
             for counts in (self.total, self.selected, self.finished)
@@ -54,12 +59,6 @@ class Coverage:
         if finished < selected:
             return f"{finished} of {selected} {what} have a result"
         return ""
-
-    def _chosen(self) -> list[str]:
-        """The halves that are selected, if each is so completely; else all there are."""
-        some = [half for half in self.total if self.selected.get(half, 0)]
-        whole = all(self.selected[half] >= self.total[half] for half in some)
-        return some if some and whole else list(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def decide_gates(
     for name, keys in thresholds.items():
         split, confidence = keys.get("split"), keys.get("confidence")
         bounds = [(key, keys[key]) for key in GATE_KEYS if keys.get(key) is not None]
-        gap = "" if mode == "always" else coverage.gap(split)
+        gap = {"always": "", "never": "gates are switched off"}.get(mode, coverage.gap(split))
         if gap:
             gates += [
                 Gate(suite, name, key, bound, None, None, 0, "not decided", gap, split, confidence)

@@ -40,6 +40,7 @@ class SuiteInfo:
         thresholds: judge name -> key -> bound or modifier.
         total: cases in the dataset after the suite's own filters, by split.
         selected: cases that the user's selection left, by split.
+        half: the split that was asked for, or None.
         without_group: cases that lack the annotation named by ``split.by``.
         pass_rule: ``execution.pass``: how a case's trials make its outcome.
         variants: names of the variants that run; a case counts once for each.
@@ -53,6 +54,7 @@ class SuiteInfo:
     thresholds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     total: Mapping[str, int] = field(default_factory=dict)
     selected: Mapping[str, int] = field(default_factory=dict)
+    half: str | None = None
     without_group: int = 0
     pass_rule: PassRule = "all"
     variants: tuple[str, ...] = ()
@@ -68,6 +70,7 @@ class SuiteInfo:
             "thresholds": {name: dict(keys) for name, keys in self.thresholds.items()},
             "total": dict(self.total),
             "selected": dict(self.selected),
+            "half": self.half,
             "without_group": self.without_group,
             "pass_rule": self.pass_rule,
             "variants": list(self.variants),
@@ -299,7 +302,7 @@ def _suite(
         statuses[case.status] = statuses.get(case.status, 0) + 1
         if case.ran:
             finished[case.split] = finished.get(case.split, 0) + 1
-    coverage = Coverage(info.total, info.selected, finished)
+    coverage = Coverage(info.total, info.selected, finished, info.half)
     scores = case_scores(results, info.judges)
     present = {case.split for case in cases}
     aggregates = tuple(

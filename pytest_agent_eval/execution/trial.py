@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["run_trial"]
 
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
 
 def run_trial(
     shared: SuiteRuntime,
@@ -157,8 +159,7 @@ class _Attempt:
         except (RunnerError, TemplateError, CaseError):
             raise
         except Exception as error:  # a runner of a plugin: its fault is not the agent's
-            lines = traceback.format_exception_only(type(error), error)
-            raise RunnerError(f"the runner raised {''.join(lines).strip()}") from error
+            raise RunnerError(f"the runner raised {_raised(error)}") from error
 
     def _judge(
         self,
@@ -185,7 +186,14 @@ class _Attempt:
         verdicts: list[Verdict] = []
         started = perf_counter()
         if produced or not execution.timed_out:
+            here = os.getcwd()
             verdicts = [judge.judge(record, cancelled=cancelled) for judge in self.shared.judges]
+            self._return_to(here)
+        else:
+            why = "not judged: the agent ran out of time and produced nothing"
+            verdicts = [
+                Verdict(judge.name, rationale=why, skipped=True) for judge in self.shared.judges
+            ]
         outcome = decide(verdict, verdicts, self.shared.gated, execution_kind=kind or "agent")
         return self._result(
             status=outcome.status,
@@ -199,6 +207,16 @@ class _Attempt:
             usage=usage,
             judging_s=perf_counter() - started,
         )
+
+    def _return_to(self, directory: str) -> None:
+        """The working directory is the process's: what one judge does to it, all would feel."""
+        try:
+            moved = os.getcwd() != directory
+        except FileNotFoundError:
+            moved = True
+        if moved:
+            os.chdir(directory)
+            self.notes.append("a judge changed the working directory; it was set back")
 
     def _collect(self, workspace: Workspace) -> Collected:
         traces = self.shared.config.traces
@@ -271,7 +289,9 @@ class _Attempt:
             status="error",
             kind=kind,
             reason=summary,
-            execution=Verdict(EXECUTION, error=summary, detail=detail) if execution else None,
+            execution=(
+                Verdict(EXECUTION, error=summary, detail=detail) if execution or detail else None
+            ),
             exit_code=execution.exit_code if execution else None,
             duration_s=execution.duration_s if execution else 0.0,
             usage=execution.usage if execution else Usage(),
@@ -295,6 +315,17 @@ class _Attempt:
             case_digest=self.digest,
             **values,
         )
+
+
+def _raised(error: Exception) -> str:
+    """The exception in one line, and below it where in the user's code it was raised."""
+    sentence = "".join(traceback.format_exception_only(type(error), error)).strip()
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(_PACKAGE)
+    ]
+    return "\n".join([sentence, "".join(traceback.format_list(frames)).rstrip()]).rstrip()
 
 
 def _dataset_changed(paths: Sequence[str], verdict: Verdict) -> Verdict:

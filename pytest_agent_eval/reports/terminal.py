@@ -43,7 +43,7 @@ def summary_lines(
     Args:
         summary: of the run.
         width: columns of the terminal.
-        verbosity: pytest's; below 0 only gates and what failed to be decided, from 1 on all
+        verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on all
             names of tolerated cases and the method of each interval.
         stored_in: the run directory as it should be printed; empty if nothing was stored.
         notes: more sentences worth a line (a torn line, a warning of the run).
@@ -60,7 +60,7 @@ def summary_lines(
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
     if summary.interrupted:
         lines.append(Line("incomplete: the run ended before its last case", "yellow"))
-    if stored_in and verbosity >= 0:
+    if stored_in:
         lines.append(Line(f"stored in {one_line(stored_in)}"))
     return lines
 

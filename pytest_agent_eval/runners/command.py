@@ -99,7 +99,6 @@ class CommandRunner:
     def _values(self, task: Task) -> dict[str, Any]:
         """Fields of the input, under the variant's values, under the names of the contract."""
         return {
-            **self._literal,
             **task.input,
             **task.values,
             "agent": task.skill,
@@ -114,6 +113,7 @@ class CommandRunner:
             "args": task.arguments or task.prompt,
             "prompt": task.prompt,
             "config_dir": self._config_dir,
+            **{name: text for name, text in self._literal.items() if name not in task.input},
         }
 
     def _locate(self, command: str) -> str:

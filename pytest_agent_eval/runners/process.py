@@ -321,7 +321,10 @@ def _explain(
                 return f"the command {command!r} names an interpreter that does not exist (#! line)"
             return f"the command {command!r} does not exist"
         path = env.get("PATH", os.defpath)
-        return f"the command {command!r} was not found; PATH of the agent is {path}"
+        return (
+            f"the command {command!r} was not found; PATH of the agent is {path}; a program beside "
+            f"the suite is named ./{command}"
+        )
     if error.errno == errno.E2BIG:
         longest = max(len(os.fsencode(word)) for word in argv)
         return (

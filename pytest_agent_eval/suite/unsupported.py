@@ -55,7 +55,10 @@ def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
     runner = suite.config.runner
     if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
-        yield "runner.type", f"runner type {runner.type} is"
+        if ("runner", "type") in suite.positions:
+            yield "runner.type", f"runner type {runner.type} is"
+        else:
+            yield "runner.type", f"no runner is named, and the default, {runner.type}, is"
     if runner.workspace_mode == "repo":
         yield "runner.workspace_mode", "workspace_mode repo is"
     if runner.sandbox != "none":

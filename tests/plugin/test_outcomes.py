@@ -220,8 +220,16 @@ def test_verdicts_are_junit_properties(verdicts: Project) -> None:
 def test_subtests_report_each_verdict(verdicts: Project) -> None:
     verdicts.case("case-001", annotations={"strict": False, "gated": False})
     result = verdicts.run("--agent-eval", "--agent-eval-subtests", "-v")
-    result.stdout.fnmatch_lines(["*SUBFAILED[[]strict[]]*", "*SUBPASSED[[]gated[]]*"])
+    assert project_usage(verdicts) == 1
+    result.stdout.fnmatch_lines(["*SUBFAILED[[]strict[]]*", "*SUBXFAIL[[]gated[]]*"])
     assert result.ret == 1
+
+
+def project_usage(project: Project) -> int:
+    """Trials that the summary counts."""
+    trials = project.summary()["usage"]["trials"]
+    assert isinstance(trials, int)
+    return trials
 
 
 def test_async_and_fixture_runners(project: Project) -> None:

@@ -178,10 +178,16 @@ def test_keys_come_in_one_order_and_others_are_left_out() -> None:
 
 
 def coverage(
-    total: tuple[int, int], selected: tuple[int, int], finished: tuple[int, int]
+    total: tuple[int, int],
+    selected: tuple[int, int],
+    finished: tuple[int, int],
+    half: str | None = None,
 ) -> Coverage:
-    names = ("dev", "holdout")
-    return Coverage(*(dict(zip(names, n, strict=True)) for n in (total, selected, finished)))
+    counts = [
+        dict(zip(("dev", "holdout"), numbers, strict=True))
+        for numbers in (total, selected, finished)
+    ]
+    return Coverage(counts[0], counts[1], counts[2], half)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +197,8 @@ def coverage(
         ((20, 20), (8, 4), (8, 4), None, "12 of 40 cases selected"),
         ((20, 20), (20, 20), (20, 19), None, "39 of 40 cases have a result"),
         ((20, 20), (0, 0), (0, 0), None, "0 of 40 cases selected"),
-        # One half alone is no partial selection for a gate on no half, or on this one.
-        ((20, 20), (20, 0), (20, 0), None, ""),
+        # One half alone is no partial selection for a gate on it.
+        ((20, 20), (20, 0), (20, 0), None, "20 of 40 cases selected"),
         ((20, 20), (20, 0), (20, 0), "dev", ""),
         ((20, 20), (20, 0), (20, 0), "holdout", "0 of 20 holdout cases selected"),
         ((20, 20), (3, 20), (3, 20), "holdout", ""),
@@ -213,6 +219,19 @@ def test_what_is_missing(
     gap: str,
 ) -> None:
     assert coverage(total, selected, finished).gap(split) == gap
+
+
+def test_asking_for_a_half_makes_it_all_that_a_gate_is_about() -> None:
+    chosen = coverage((20, 20), (20, 0), (20, 0), "dev")
+    assert chosen.gap(None) == chosen.gap("dev") == ""
+    assert chosen.gap("holdout") == "0 of 20 holdout cases selected"
+    assert coverage((20, 20), (3, 0), (3, 0), "dev").gap(None) == "3 of 20 dev cases selected"
+
+
+def test_gates_can_be_switched_off() -> None:
+    whole = coverage((1, 0), (1, 0), (1, 0))
+    (gate,) = decide_gates("eval.yaml", {"a": {"min_cases": 1}}, [], {}, whole, mode="never")
+    assert (gate.outcome, gate.reason) == ("not decided", "gates are switched off")
 
 
 def test_a_gate_on_a_half_that_the_dataset_lacks_is_missed() -> None:

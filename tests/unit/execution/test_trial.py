@@ -179,7 +179,20 @@ def test_a_timeout_is_judged_on_what_was_produced(bench: Bench) -> None:
 def test_a_timeout_with_nothing_produced_is_not_judged(bench: Bench) -> None:
     bench.command("exec sleep 60", timeout=0.5)
     result = bench.run(judges=[says_42()])
-    assert (result.status, result.kind, result.verdicts) == ("failed", "timeout", ())
+    assert (result.status, result.kind) == ("failed", "timeout")
+    (verdict,) = result.verdicts
+    assert verdict.skipped
+    assert "produced nothing" in verdict.rationale
+
+
+def test_a_judge_that_moves_the_process_moves_it_for_itself_only(
+    bench: Bench, tmp_path: Path
+) -> None:
+    here = os.getcwd()
+    bench.command("echo 42")
+    result = bench.run(judges=[Judge("wanders", lambda outputs: os.chdir(tmp_path) is None)])
+    assert os.getcwd() == here
+    assert any("working directory" in note for note in result.notes)
 
 
 def test_a_command_that_cannot_be_started_is_infrastructure(bench: Bench) -> None:

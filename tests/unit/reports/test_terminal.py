@@ -155,7 +155,10 @@ def test_quiet_keeps_the_gates_and_verbose_tells_more() -> None:
     info = suite("j", cases=9, thresholds={"j": {"min_mean": 0.5}})
     results = [trial(f"case-{i}", Verdict("j", True), status="tolerated") for i in range(9)]
     quiet = texts(info, results, verbosity=-1, stored_in="x")
-    assert quiet == ["GATE j min_mean >= 0.5: 1.00 [0.70, 1.00] over 9 cases -> passed"]
+    assert quiet == [
+        "GATE j min_mean >= 0.5: 1.00 [0.70, 1.00] over 9 cases -> passed",
+        "stored in x",
+    ]
     plain = texts(info, results)
     assert "  tolerated: case-0, case-1, case-2, case-3, case-4 and 4 more" in plain
     verbose = texts(info, results, verbosity=1)
