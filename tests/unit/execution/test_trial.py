@@ -188,9 +188,13 @@ def test_a_timeout_with_nothing_produced_is_not_judged(bench: Bench) -> None:
 def test_a_judge_that_moves_the_process_moves_it_for_itself_only(
     bench: Bench, tmp_path: Path
 ) -> None:
+    def wander(_: Mapping[str, Any]) -> bool:
+        os.chdir(tmp_path)
+        return True
+
     here = os.getcwd()
     bench.command("echo 42")
-    result = bench.run(judges=[Judge("wanders", lambda outputs: os.chdir(tmp_path) is None)])
+    result = bench.run(judges=[Judge("wanders", wander)])
     assert os.getcwd() == here
     assert any("working directory" in note for note in result.notes)
 
