@@ -23,6 +23,7 @@ from pytest_agent_eval.results import TrialResult
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
+    from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.execution.manifest import CaseManifest
     from pytest_agent_eval.execution.runtime import SuiteRuntime
@@ -235,7 +236,7 @@ class ActiveSuite:
         kind, _, name = (self.suite.config.runner.function or "").partition(":")
         return name if self.suite.config.runner.type == "python" and kind == "fixture" else ""
 
-    def run(
+    def steps(
         self,
         case: Case,
         *,
@@ -245,8 +246,8 @@ class ActiveSuite:
         writer: RunWriter,
         workspaces: str,
         cancelled: threading.Event,
-    ) -> TrialResult:
-        """Carry out one case; called in the engine's thread.
+    ) -> Steps[TrialResult]:
+        """Carry out one case; advanced in the engine's thread.
 
         Args:
             case: the case.
@@ -258,7 +259,7 @@ class ActiveSuite:
             workspaces: directory for workspaces (absolute).
             cancelled: set when the session wants the trial to end.
         """
-        from pytest_agent_eval.execution.trial import run_trial
+        from pytest_agent_eval.execution.trial import trial_steps
 
         try:
             shared = self._shared(fixture, writer.run_id)
@@ -269,7 +270,7 @@ class ActiveSuite:
             workspaces = os.path.join(workspaces, f"attempt-{attempt}")
         if not os.path.isdir(workspaces):  # also where an agent removed what was above its own
             os.makedirs(workspaces)
-        return run_trial(
+        steps = trial_steps(
             shared,
             case,
             1,
@@ -278,6 +279,7 @@ class ActiveSuite:
             workspace_root=workspaces,
             cancelled=cancelled,
         )
+        return (yield from steps)
 
     def remember_dataset(self) -> None:
         """Take stock of the whole dataset before the first agent starts."""

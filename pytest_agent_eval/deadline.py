@@ -15,10 +15,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["DeadlineExceeded", "DeadlineThread"]
+__all__ = ["DeadlineExceeded", "DeadlineThread", "Step", "Steps"]
 
 T = TypeVar("T")
 
@@ -75,6 +76,23 @@ class DeadlineExceeded(Exception):
         self.where = where
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something a generator wants done within a time limit.
+
+    Attributes:
+        function: takes no argument.
+        timeout: seconds.
+    """
+
+    function: Callable[[], Any]
+    timeout: float
+
+
+Steps = Generator[Step, Any, T]
+"""A procedure some of whose parts have a time limit; for :meth:`DeadlineThread.drive`."""
+
+
 class DeadlineThread:
     """Calls functions under a time limit; the owner of one instance shares it between threads.
 
@@ -89,6 +107,7 @@ class DeadlineThread:
         self._name = name
         self._grace = grace
         self._idle: list[_Worker] = []  # append and pop are atomic
+        self._left: list[_Worker] = []
 
     def call(
         self,
@@ -133,6 +152,54 @@ class DeadlineThread:
                 del error  # or the traceback's frame and the exception keep each other alive
         return result  # type: ignore[no-any-return]
 
+    def drive(self, steps: Steps[T], *, cancelled: threading.Event | None = None) -> T:
+        """Run a generator to its end; each :class:`Step` that it yields has a time limit.
+
+        The generator and its steps share one thread, so that a step costs next to nothing. A step
+        whose time is up is interrupted, or abandoned with its thread; the generator, which waits
+        at its ``yield``, goes on in another thread with :class:`DeadlineExceeded`. What the
+        generator does between its steps has no limit.
+
+        Args:
+            steps: what a step returns is sent to it, what a step raises is raised in it.
+            cancelled: ends a step early when set.
+
+        Returns:
+            What the generator returns; what it raises is raised here.
+        """
+        error: BaseException | None = None
+        while True:
+            worker = self._take()
+            walk = _Walk(steps, error)
+            worker.start(contextvars.copy_context(), walk.go)
+            try:
+                done = walk.wait(worker, cancelled)
+            except BaseException:  # Ctrl-C in the waiting thread
+                if walk.halt(at_once=True):
+                    worker.end(min(self._grace, _ON_CTRL_C_S))
+                else:
+                    self._left.append(worker)
+                raise
+            if done:
+                result, error = worker.take_result()
+                self._idle.append(worker)
+                if error is not None:
+                    try:
+                        raise error
+                    finally:
+                        del error
+                return result  # type: ignore[no-any-return]
+            where = worker.position()
+            ended = worker.end(self._grace)
+            was_cancelled = cancelled is not None and cancelled.is_set()
+            error = DeadlineExceeded(ended, cancelled=was_cancelled, where=where)
+
+    def settle(self, timeout: float) -> None:
+        """Wait for generators that Ctrl-C left between two steps, at most ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        while self._left:
+            self._left.pop().wait(deadline - time.monotonic())
+
     def close(self) -> None:
         """End the idle threads. A later call makes new ones."""
         while self._idle:
@@ -149,6 +216,57 @@ class DeadlineThread:
                 return _Worker(self._name)
             if worker.alive:
                 return worker
+
+
+class _Walk:
+    """One thread's way through a generator, watched by the thread that waits for it."""
+
+    def __init__(self, steps: Steps[Any], error: BaseException | None) -> None:
+        self._steps = steps
+        self._error = error
+        self._mutex = threading.Lock()  # guards the end of a step against its interruption
+        self._deadline: float | None = None  # of the step under way
+        self._halted = False
+
+    def go(self) -> Any:
+        """Advance the generator to its end. Runs in the worker."""
+        steps, answer, error = self._steps, None, self._error
+        while True:
+            try:
+                step = steps.send(answer) if error is None else steps.throw(error)
+            except StopIteration as stop:
+                return stop.value
+            answer = error = None
+            self._deadline = time.monotonic() + step.timeout
+            try:
+                answer = step.function()
+            except _Interruption:
+                raise
+            except BaseException as raised:
+                error = raised
+            with self._mutex:
+                if self._halted:  # the generator goes on elsewhere
+                    raise _Interruption
+                self._deadline = None
+
+    def wait(self, worker: _Worker, cancelled: threading.Event | None) -> bool:
+        """True when the generator has ended, False when its step has to be ended."""
+        while True:
+            deadline = self._deadline
+            left = _POLL_S if deadline is None else deadline - time.monotonic()
+            if worker.wait(min(left, _POLL_S)):
+                return True
+            if self.halt(at_once=cancelled is not None and cancelled.is_set()):
+                return False
+
+    def halt(self, *, at_once: bool) -> bool:
+        """Take the generator away from its thread if a step is under way and its time is up."""
+        with self._mutex:
+            deadline = self._deadline
+            if deadline is None or not (at_once or time.monotonic() >= deadline):
+                return False
+            self._halted = True
+            return True
 
 
 class _Worker:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -278,13 +279,15 @@ def format_place(place: Path_) -> str:
 
 
 def _read(path: Path) -> bytes:
+    # read(n) sets n bytes aside whatever the file's size, so the size is looked at first.
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        with open(path, "rb", buffering=0) as stream:
+            small = os.fstat(stream.fileno()).st_size <= MAX_BYTES
+            data = stream.readall() if small else b""
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise DocumentError(Problem(f"cannot be read: {reason}", file=path.name)) from None
-    if len(data) > MAX_BYTES:
+    if not small or len(data) > MAX_BYTES:
         message = f"larger than {MAX_BYTES // 1024 // 1024} MiB"
         raise DocumentError(Problem(message, file=path.name))
     return data

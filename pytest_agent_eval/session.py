@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.execution.engine import Engine
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
@@ -57,6 +58,7 @@ class EvalSession:
         self._marks: Marks | None = None
         self._workspaces = ""
         self._in_subtests = False
+        self._on_its_way: TrialResult | None = None
         self._restore_sigterm = False
 
     # -- collection ------------------------------------------------------------------------
@@ -178,7 +180,7 @@ class EvalSession:
                 if suite.asked and suite.selected:
                     suite.remember_dataset()
         self._engine.plan(
-            Job(item.nodeid, partial(self._run, item.suite, item))
+            Job(item.nodeid, partial(self._steps, item.suite, item))
             for item in chosen
             if isinstance(item, CaseItem) and item.suite.asked
         )
@@ -210,11 +212,11 @@ class EvalSession:
         self.writer().append(result)
         return result
 
-    def _run(self, suite: ActiveSuite, item: CaseItem, cancelled: Any) -> TrialResult:
+    def _steps(self, suite: ActiveSuite, item: CaseItem, cancelled: Any) -> Steps[TrialResult]:
         """Carry out one case, in the engine's thread, and store its result."""
         writer = self.writer()
         item.attempts += 1
-        result = suite.run(
+        result = yield from suite.steps(
             item.case,
             parts=self._parts(suite, item.case.name),
             attempt=item.attempts,
@@ -339,6 +341,7 @@ class EvalSession:
         report.user_properties.extend(item.user_properties)
         carried: Any = report
         carried.agent_eval = (slim(result) if self.worker is not None else result).to_dict()
+        self._on_its_way = result
         if report.skipped and isinstance(report.longrepr, tuple):
             path, line, _ = item.location
             report.longrepr = (path, (line or 0) + 1, f"Skipped: {result.reason}")
@@ -348,9 +351,11 @@ class EvalSession:
         carried = getattr(report, "agent_eval", None)
         if carried is None or self.worker is not None:
             return
-        from pytest_agent_eval.results import TrialResult
+        result, self._on_its_way = self._on_its_way, None
+        if result is None:  # it came from a worker
+            from pytest_agent_eval.results import TrialResult
 
-        result = TrialResult.from_dict(carried)
+            result = TrialResult.from_dict(carried)
         if isinstance(report.longrepr, str):  # xdist turns the block into text
             report.longrepr = FailureText(report.longrepr)
         self._report().add(result)

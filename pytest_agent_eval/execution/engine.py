@@ -10,8 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from queue import SimpleQueue
 
+from pytest_agent_eval.deadline import DeadlineThread, Steps
 from pytest_agent_eval.results import TrialResult
 
 __all__ = ["Engine", "Job", "Stopped"]
@@ -27,32 +27,24 @@ class Job:
 
     Attributes:
         key: identifies the job within the session.
-        run: carries it out; gets an event that is set when the session wants it to end.
+        steps: carries it out; gets an event that is set when the session wants it to end.
     """
 
     key: str
-    run: Callable[[threading.Event], TrialResult]
-
-
-class _Outcome:
-    """A result that may not be there yet."""
-
-    __slots__ = ("error", "ready", "result")
-
-    def __init__(self) -> None:
-        self.ready = threading.Event()
-        self.result: TrialResult | None = None
-        self.error: BaseException | None = None
+    steps: Callable[[threading.Event], Steps[TrialResult]]
 
 
 class Engine:
-    """Runs jobs in a thread of its own; :meth:`result` is called from one thread only."""
+    """Runs jobs in a thread of its own; :meth:`result` is called from one thread only.
+
+    That thread waits for the result, so it is also the one that watches the time of the job's
+    steps: a case costs one switch of threads.
+    """
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
-        self._inbox: SimpleQueue[tuple[Job, _Outcome] | None] = SimpleQueue()
         self._cancelled = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._threads = DeadlineThread("agent-eval")
 
     def plan(self, jobs: Iterable[Job]) -> None:
         """Tell the engine what will be asked for, in that order. May be called again."""
@@ -65,18 +57,10 @@ class Engine:
             KeyError: the job was never planned.
             Stopped: the engine was stopped.
         """
+        job = self._jobs[key]
         if self._cancelled.is_set():
             raise Stopped
-        job, outcome = self._jobs[key], _Outcome()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="agent-eval", daemon=True)
-            self._thread.start()
-        self._inbox.put((job, outcome))
-        outcome.ready.wait()
-        if outcome.error is not None:
-            raise outcome.error
-        assert outcome.result is not None
-        return outcome.result
+        return self._threads.drive(job.steps(self._cancelled), cancelled=self._cancelled)
 
     def stop(self, timeout: float = 15.0) -> None:
         """Start nothing more, end what is running and wait for it, at most ``timeout`` seconds.
@@ -84,18 +68,5 @@ class Engine:
         Safe to call twice, and from a session in which nothing ran.
         """
         self._cancelled.set()
-        if self._thread is not None:
-            self._inbox.put(None)
-            self._thread.join(timeout)
-            self._thread = None
-
-    def _work(self) -> None:
-        while (entry := self._inbox.get()) is not None:
-            job, outcome = entry
-            try:
-                if self._cancelled.is_set():
-                    raise Stopped
-                outcome.result = job.run(self._cancelled)
-            except BaseException as error:  # handed to the thread that asked
-                outcome.error = error
-            outcome.ready.set()
+        self._threads.settle(timeout)
+        self._threads.close()

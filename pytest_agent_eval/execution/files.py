@@ -72,8 +72,10 @@ def hash_file(path: str) -> int:
     """
     reader = os.open(path, _READ)
     try:
-        data = os.read(reader, _CHUNK)
-        if len(data) < _CHUNK:
+        # A read sets aside what it asks for, so it asks for no more than there is.
+        chunk = min(os.fstat(reader).st_size + 1, _CHUNK)
+        data = os.read(reader, chunk)
+        if len(data) < chunk:
             return xxhash.xxh3_64_intdigest(data)
         digest = xxhash.xxh3_64()
         while data:

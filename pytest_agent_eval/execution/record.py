@@ -76,6 +76,7 @@ class Record(Mapping[str, Any]):
         if values is not None:
             self._values["input"] = values
         self._extra: dict[str, Callable[[], Any]] | None = None
+        self._stored: frozenset[str] | None = None
 
     @classmethod
     def from_directory(cls, directory: str, *, case: Case) -> Record:
@@ -215,7 +216,10 @@ class Record(Mapping[str, Any]):
         return "\n\n".join(f"**{key}**: {_shown(value)}" for key, value in self["input"].items())
 
     def _log(self, name: str) -> str:
-        return text_of(os.path.join(self._directory, name))
+        # Most trials have no log at all, and asking for one that is not there costs an exception.
+        if self._stored is None:
+            self._stored = frozenset(os.listdir(self._directory))
+        return text_of(os.path.join(self._directory, name)) if name in self._stored else ""
 
     def _files(self, **options: str) -> StoredFiles:
         roots = dict.fromkeys((*map(os.path.normpath, self._data.get("outputs", ())), OUTPUT))

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from pytest_agent_eval.deadline import DeadlineThread, Steps
 from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
@@ -27,13 +28,14 @@ from pytest_agent_eval.execution.workspace import (
     create_workspace,
     workspace_name,
 )
+from pytest_agent_eval.judges.bound import BoundJudge
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
-from pytest_agent_eval.runners.base import Execution, Task
+from pytest_agent_eval.runners.base import Execution, SteppedRunner, Task
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
 
-__all__ = ["run_trial"]
+__all__ = ["run_trial", "trial_steps"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -48,8 +50,32 @@ def run_trial(
     workspace_root: str,
     cancelled: threading.Event,
 ) -> TrialResult:
+    """Carry out one trial in a thread of its own and wait for it; see :func:`trial_steps`."""
+    steps = trial_steps(
+        shared,
+        case,
+        trial,
+        directory=directory,
+        record_path=record_path,
+        workspace_root=workspace_root,
+        cancelled=cancelled,
+    )
+    return DeadlineThread("agent-eval-trial").drive(steps, cancelled=cancelled)
+
+
+def trial_steps(
+    shared: SuiteRuntime,
+    case: Case,
+    trial: int,
+    *,
+    directory: str,
+    record_path: str,
+    workspace_root: str,
+    cancelled: threading.Event,
+) -> Steps[TrialResult]:
     """Carry out one trial and judge it.
 
+    Code of the suite's author (a Python agent, the judges) is yielded as steps with a time limit.
     What the case, the agent, the runner or a judge does wrong is in the result, not raised.
 
     Args:
@@ -63,7 +89,7 @@ def run_trial(
     """
     attempt = _Attempt(shared, case, trial, directory, record_path)
     try:
-        return attempt.carry_out(workspace_root, cancelled)
+        return (yield from attempt.carry_out(workspace_root, cancelled))
     except CaseError as error:
         return attempt.refuse("case", error.message)
     except (TemplateError, DocumentError) as error:
@@ -90,7 +116,7 @@ class _Attempt:
         self.trial = trial
         self.record_path = record_path
 
-    def carry_out(self, workspace_root: str, cancelled: threading.Event) -> TrialResult:
+    def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[TrialResult]:
         case_directory = self.case.path
         files = case_manifest(case_directory)
         self.digest = case_digest(case_directory, files)
@@ -114,13 +140,13 @@ class _Attempt:
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
         # A Python agent may change what it is given; judges see the input as it was.
-        execution = self._run(self._task(fresh(values), workspace, name, cancelled))
+        execution = yield from self._run(self._task(fresh(values), workspace, name, cancelled))
         self.notes += execution.notes
         if execution.failure == "infrastructure":
             return self.refuse("infrastructure", execution.error, execution)
         collected = self._collect(workspace)
         changed = changed_in(case_directory, files)
-        return self._judge(execution, collected, values, changed, cancelled)
+        return (yield from self._judge(execution, collected, values, changed, cancelled))
 
     def _task(
         self,
@@ -153,9 +179,12 @@ class _Attempt:
             cancelled=cancelled,
         )
 
-    def _run(self, task: Task) -> Execution:
+    def _run(self, task: Task) -> Steps[Execution]:
+        runner = self.shared.runner
         try:
-            return self.shared.runner.run(task)
+            if isinstance(runner, SteppedRunner):
+                return (yield from runner.steps(task))
+            return runner.run(task)
         except (RunnerError, TemplateError, CaseError):
             raise
         except Exception as error:  # a runner of a plugin: its fault is not the agent's
@@ -168,7 +197,7 @@ class _Attempt:
         values: Mapping[str, Any],
         dataset_changes: Sequence[str],
         cancelled: threading.Event,
-    ) -> TrialResult:
+    ) -> Steps[TrialResult]:
         config = self.shared.config
         usage = merge_usage(execution.usage, collected.usage)
         produced = bool(execution.output.strip() or collected.files or collected.modified)
@@ -187,7 +216,11 @@ class _Attempt:
         started = perf_counter()
         if produced or not execution.timed_out:
             here = os.getcwd()
-            verdicts = [judge.judge(record, cancelled=cancelled) for judge in self.shared.judges]
+            for judge in self.shared.judges:
+                if isinstance(judge, BoundJudge):
+                    verdicts.append((yield from judge.steps(record)))
+                else:
+                    verdicts.append(judge.judge(record, cancelled=cancelled))
             self._return_to(here)
         else:
             why = "not judged: the agent ran out of time and produced nothing"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread
+from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread, Step, Steps
 from pytest_agent_eval.errors import AgentEvalError, ConditionError
 from pytest_agent_eval.judges.base import Judge
 from pytest_agent_eval.judges.frames import describe
@@ -78,8 +78,14 @@ class BoundJudge:
                 it writes into it reaches no other judge.
             cancelled: ends the judgement early when set; the verdict is a judge error then.
         """
+        return self._threads.drive(self.steps(record), cancelled=cancelled)
+
+    def steps(self, record: Mapping[str, Any]) -> Steps[Verdict]:
+        """What :meth:`judge` does, for a caller that watches the time itself."""
         started = time.perf_counter()
-        verdict = self._refusal(record) or self._verdict(record, cancelled)
+        verdict = self._refusal(record)
+        if verdict is None:
+            verdict = yield from self._verdict(record)
         return replace(verdict, duration_s=time.perf_counter() - started)
 
     def _refusal(self, record: Mapping[str, Any]) -> Verdict | None:
@@ -98,7 +104,7 @@ class BoundJudge:
             return error_verdict(self.name, f"if: {sentence}", detail=detail)
         return Verdict(self.name, rationale=f"not judged: {condition.source}", skipped=True)
 
-    def _verdict(self, record: Mapping[str, Any], cancelled: threading.Event | None) -> Verdict:
+    def _verdict(self, record: Mapping[str, Any]) -> Steps[Verdict]:
         view = getattr(record, "view", None)
         seen = view() if callable(view) else record
 
@@ -117,13 +123,14 @@ class BoundJudge:
                 return self._raised(error)
 
         try:
-            return self._threads.call(judgement, self._timeout, cancelled=cancelled)
+            verdict: Verdict = yield Step(judgement, self._timeout)
         except DeadlineExceeded as error:
             return self._too_late(error)
-        except (KeyboardInterrupt, SystemExit):
+        except GeneratorExit:
             raise
         except BaseException as error:  # a class of its own that is no Exception
             return self._raised(error)
+        return verdict
 
     def _raised(self, error: BaseException) -> Verdict:
         sentence, detail = describe(error, check=self.kind == "check")

@@ -6,14 +6,15 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from pytest_agent_eval.results import Usage
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.suite import Suite
 
-__all__ = ["Execution", "Failure", "Runner", "RunnerContext", "RunnerType", "Task"]
+__all__ = ["Execution", "Failure", "Runner", "RunnerContext", "RunnerType", "SteppedRunner", "Task"]
 
 Failure = Literal["agent", "timeout", "budget", "infrastructure"]
 
@@ -105,6 +106,15 @@ class Runner(Protocol):
         Raises:
             RunnerError: the agent could not be started (a missing command, no such function).
         """
+        ...
+
+
+@runtime_checkable
+class SteppedRunner(Runner, Protocol):
+    """A runner that runs code in this process, and lets its caller watch the time."""
+
+    def steps(self, task: Task) -> Steps[Execution]:
+        """What ``run`` does, with the code as a step that has a time limit."""
         ...
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread
+from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread, Step, Steps
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.importing import import_module
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
@@ -54,12 +54,15 @@ class PythonRunner:
 
     def run(self, task: Task) -> Execution:
         """Call the function once; never raises for what the function does."""
+        return self._thread.drive(self.steps(task), cancelled=task.cancelled)
+
+    def steps(self, task: Task) -> Steps[Execution]:
+        """What :meth:`run` does, for a caller that watches the time itself."""
         started = time.monotonic()
         try:
-            result, error = self._thread.call(
+            result, error = yield Step(
                 lambda: _attempt(self._function, task),
                 task.timeout + (_BLOCKING_S if _is_async(self._function) else 0.0),
-                cancelled=task.cancelled,
             )
         except DeadlineExceeded as exceeded:
             return _ended(exceeded, task, time.monotonic() - started)
