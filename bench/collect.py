@@ -7,10 +7,8 @@ C loader and collects as many trivial custom items. Both run as whole pytest pro
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
-from measure import compare, report
+from measure import compare, report, scratch
 
 CASES = 10_000
 BOUND = 1.5
@@ -82,8 +80,7 @@ def pytest_ignore_collect(collection_path, config):
 
 def main() -> int:
     """Write the project, measure, print one line."""
-    with tempfile.TemporaryDirectory() as directory:
-        root = Path(directory)
+    with scratch() as root:
         (root / "pytest.ini").write_text("[pytest]\n")
         (root / "eval.yaml").write_text(SUITE)
         (root / "floor.py").write_text(FLOOR)

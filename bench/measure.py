@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import statistics
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,24 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None = None) ->
     return Sample(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
+@contextlib.contextmanager
+def scratch() -> Iterator[Path]:
+    """A directory for a project and for what pytest writes; in memory where that is possible.
+
+    What a disk's directories cost depends on its history, and would be most of what is measured.
+    """
+    memory = Path("/dev/shm")
+    usable = memory.is_dir() and os.access(memory, os.W_OK)
+    with tempfile.TemporaryDirectory(dir=memory if usable else None) as directory:
+        os.environ["TMPDIR"] = directory
+        try:
+            project = Path(directory, "project")
+            project.mkdir()
+            yield project
+        finally:
+            del os.environ["TMPDIR"]
+
+
 def compare(
     floor: Sequence[str], ours: Sequence[str], cwd: Path, *, rounds: int
 ) -> tuple[Sample, Sample, float]:
@@ -73,7 +92,7 @@ def self_rss() -> float:
 
 
 def _environment() -> dict[str, str]:
-    """This process's, but modules are compiled once, as they are where people install them."""
+    """The environment, but modules are compiled once, as they are where people install them."""
     return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
 
 

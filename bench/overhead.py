@@ -6,10 +6,8 @@ The floor is a test module with as many functions that take ``tmp_path`` and ass
 from __future__ import annotations
 
 import sys
-import tempfile
-from pathlib import Path
 
-from measure import compare, report
+from measure import compare, report, scratch
 
 CASES = 1_000
 BOUND = 2.0
@@ -39,8 +37,7 @@ def test_case(number, tmp_path):
 
 def main() -> int:
     """Write the project, measure, print one line."""
-    with tempfile.TemporaryDirectory() as directory:
-        root = Path(directory)
+    with scratch() as root:
         (root / "pytest.ini").write_text("[pytest]\n")
         (root / "test_floor.py").write_text(FLOOR.format(cases=CASES))
         (root / "eval.yaml").write_text(SUITE)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import statistics
 import sys
-import tempfile
-from pathlib import Path
 
-from measure import run
+from measure import run, scratch
 
 BOUND_MS = 20.0
 ROUNDS = 21
@@ -16,8 +14,7 @@ ROUNDS = 21
 def main() -> int:
     """Run ``pytest --collect-only`` in an empty directory with and without the plugin, in turn."""
     pytest = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    with tempfile.TemporaryDirectory() as directory:
-        root = Path(directory)
+    with scratch() as root:
         (root / "pytest.ini").write_text("[pytest]\n")
         run(pytest, root)
         differences = []
