@@ -1,16 +1,18 @@
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import gc
 import signal
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread
+from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread, Step, Steps
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE")
 
@@ -217,3 +219,114 @@ def test_traced_threads_go_on_while_another_one_cannot_be_interrupted(
     finally:
         sys.settrace(tracing)
         lock.release()
+
+
+def test_a_generator_and_its_steps_share_one_thread(deadline: DeadlineThread) -> None:
+    def steps() -> Steps[list[object]]:
+        seen: list[object] = [threading.get_ident()]
+        seen.append((yield Step(threading.get_ident, 5)))
+        try:
+            yield Step(lambda: dict[str, int]()["nowhere"], 5)
+        except KeyError as error:
+            seen.append(error.args[0])
+        return seen
+
+    here, inside, error = deadline.drive(steps())
+    assert here == inside != threading.get_ident()
+    assert error == "nowhere"
+
+
+def test_what_a_generator_raises_is_raised_here(deadline: DeadlineThread) -> None:
+    def steps() -> Steps[None]:
+        yield Step(lambda: None, 5)
+        raise ValueError("between two steps")
+
+    with pytest.raises(ValueError, match="between two steps"):
+        deadline.drive(steps())
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_generator_goes_on_after_a_step_whose_time_was_up(
+    deadline: DeadlineThread, stubborn: bool
+) -> None:
+    release = threading.Event()
+    lock = threading.Lock()
+    lock.acquire()
+
+    def for_ever() -> None:
+        if stubborn:
+            lock.acquire()  # sits in C: no interruption reaches it
+        while True:
+            pass
+
+    def steps() -> Steps[list[object]]:
+        seen: list[object] = []
+        for _ in range(2):
+            try:
+                yield Step(for_ever, 0.05)
+            except DeadlineExceeded as exceeded:
+                seen.append(exceeded.interrupted)
+        seen.append((yield Step(lambda: "after", 5)))
+        return seen
+
+    try:
+        assert deadline.drive(steps()) == [not stubborn, not stubborn, "after"]
+    finally:
+        release.set()
+        lock.release()
+
+
+def test_a_step_that_swallows_its_interruption_does_not_reach_the_generator(
+    deadline: DeadlineThread,
+) -> None:
+    def swallow() -> str:
+        with contextlib.suppress(BaseException):
+            count_for_ever()
+        return "swallowed"
+
+    def steps() -> Steps[str]:
+        try:
+            return str((yield Step(swallow, 0.05)))
+        except DeadlineExceeded:
+            return "exceeded"
+
+    assert deadline.drive(steps()) == "exceeded"
+
+
+def test_cancelling_ends_the_step_under_way(deadline: DeadlineThread) -> None:
+    cancelled = threading.Event()
+
+    def steps() -> Steps[bool]:
+        cancelled.set()
+        try:
+            yield Step(count_for_ever, 60)
+        except DeadlineExceeded as exceeded:
+            return exceeded.cancelled
+        return False
+
+    assert deadline.drive(steps(), cancelled=cancelled)
+
+
+def test_ctrl_c_between_two_steps_lets_the_generator_end(deadline: DeadlineThread) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def steps() -> Steps[None]:
+        begun.set()
+        time.sleep(0.5)  # such as a command runner that ends its process
+        ended.set()
+        yield Step(lambda: None, 5)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        with pytest.raises(KeyboardInterrupt):
+            deadline.drive(steps())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert begun.is_set()
+    deadline.settle(10)
+    assert ended.is_set()
