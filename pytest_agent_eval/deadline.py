@@ -128,29 +128,12 @@ class DeadlineThread:
         Raises:
             DeadlineExceeded: it did not return in time, or was cancelled.
         """
-        worker = self._take()
-        worker.start(contextvars.copy_context(), function)
-        try:
-            if cancelled is None:
-                done = worker.wait(timeout)
-            else:
-                done = worker.wait_or_cancelled(timeout, cancelled)
-        except BaseException:  # Ctrl-C in the waiting thread: nobody will look at the result
-            worker.end(min(self._grace, _ON_CTRL_C_S))
-            raise
-        if not done:
-            where = worker.position()
-            ended = worker.end(self._grace)
-            was_cancelled = cancelled is not None and cancelled.is_set()
-            raise DeadlineExceeded(ended, cancelled=was_cancelled, where=where)
-        result, error = worker.take_result()
-        self._idle.append(worker)
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error  # or the traceback's frame and the exception keep each other alive
-        return result  # type: ignore[no-any-return]
+
+        def steps() -> Steps[T]:
+            answer: T = yield Step(function, timeout)
+            return answer
+
+        return self.drive(steps(), cancelled=cancelled)
 
     def drive(self, steps: Steps[T], *, cancelled: threading.Event | None = None) -> T:
         """Run a generator to its end; each :class:`Step` that it yields has a time limit.
@@ -301,16 +284,6 @@ class _Worker:
 
     def wait(self, timeout: float) -> bool:
         return self._done.acquire(timeout=max(0.0, min(timeout, threading.TIMEOUT_MAX)))
-
-    def wait_or_cancelled(self, timeout: float, cancelled: threading.Event) -> bool:
-        deadline = time.monotonic() + timeout
-        while not cancelled.is_set():
-            left = deadline - time.monotonic()
-            if self.wait(min(left, _POLL_S)):
-                return True
-            if left <= 0:
-                return False
-        return self.wait(0)
 
     def take_result(self) -> tuple[Any, BaseException | None]:
         result, self._result = self._result, (None, None)
