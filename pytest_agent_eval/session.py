@@ -187,7 +187,13 @@ class EvalSession:
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
-        return [suite.headline() for suite in self.suites.values() if suite.asked]
+        lines = [suite.headline() for suite in self.suites.values() if suite.asked]
+        if lines and (self.options.parallelism or 1) > 1:
+            lines.append(
+                "agent-eval: trials run one at a time in each process, in spite of "
+                f"--agent-eval-parallelism {self.options.parallelism}; -n runs several processes"
+            )
+        return lines
 
     # -- running ---------------------------------------------------------------------------
 

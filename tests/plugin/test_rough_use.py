@@ -75,6 +75,14 @@ def test_sigterm_ends_the_agents_and_keeps_what_is_finished(project: Project) ->
     assert project.summary()["complete"] is False
 
 
+def test_an_option_that_has_no_effect_yet_says_so(project: Project) -> None:
+    project.suite()
+    project.cases(1)
+    assert "one at a time" not in project.run("--agent-eval").stdout.str()
+    result = project.run("--agent-eval", "--agent-eval-parallelism", "4")
+    result.stdout.fnmatch_lines(["*one at a time*--agent-eval-parallelism 4*"])
+
+
 def test_a_suite_without_judges_says_so(project: Project) -> None:
     project.suite("dataset: {path: cases}\nrunner: {type: cli, command: cat input.yaml}\n")
     project.cases(1)
