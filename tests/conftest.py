@@ -1,8 +1,17 @@
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
 
 pytest_plugins = ["pytester"]
+
+# No test depends on timing. tox asks for the same examples in every run, so that a change is judged
+# by what it changes; without tox each run looks at new ones.
+settings.register_profile("exploring", deadline=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "exploring"))
 
 
 @pytest.fixture(autouse=True)

@@ -73,14 +73,16 @@ def _what(result: TrialResult) -> str:
     errors = [verdict for verdict in judged if verdict.error]
     parts = []
     if result.kind in _KINDS:
-        said = result.reason or (result.execution.rationale if result.execution else "")
-        parts.append(_KINDS[result.kind] + (f": {one_line(said, 120)}" if said else ""))
+        said = one_line(result.reason, 120)
+        if not said and result.execution is not None:
+            said = one_line(result.execution.rationale, 120)
+        parts.append(_KINDS[result.kind] + (f": {said}" if said else ""))
     if failed:
         total = count(len(judged), "judge")
         parts.append(f"{len(failed)} of {total} failed: {_named(failed)}")
     if errors:
         parts.append(f"{count(len(errors), 'judge error')}: {_named(errors)}")
-    return "; ".join(parts) or result.reason or result.status
+    return "; ".join(parts) or one_line(result.reason) or result.status
 
 
 def _named(verdicts: Sequence[Verdict]) -> str:

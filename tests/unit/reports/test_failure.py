@@ -205,6 +205,11 @@ verdicts = st.builds(
 )
 
 
+@pytest.mark.parametrize("reason", ["", "\n", " \t "])
+def test_a_reason_of_blanks_is_none(reason: str) -> None:
+    assert headline(trial(reason=reason, kind="")) == "case-002: failed"
+
+
 @settings(max_examples=60)
 @given(
     st.lists(verdicts, max_size=4),
