@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
@@ -85,8 +84,7 @@ class EvalSession:
             return None
         foreign: ForeignFile = ForeignFile.from_parent(parent, path=path)
         foreign.reason = f"{self.relative(path)}: not a suite: {recognition.reason}"
-        with contextlib.suppress(OSError):
-            foreign.reason = _syntax_error(path, self.relative(path)) or foreign.reason
+        foreign.reason = _syntax_error(path, self.relative(path)) or foreign.reason
         return foreign
 
     def open_suite(self, node: SuiteFile) -> ActiveSuite:
@@ -175,10 +173,10 @@ class EvalSession:
             return
         self._engine = Engine()
         self._catch_sigterm()
-        if self.worker is None or self.worker["workerid"] == "gw0":
-            for suite in self.suites.values():
-                if suite.asked and suite.selected:
-                    suite.remember_dataset()
+        # Every worker does: the one that ends last has seen what its own agents did.
+        for suite in self.suites.values():
+            if suite.asked and suite.selected:
+                suite.remember_dataset()
         self._engine.plan(
             Job(item.nodeid, partial(self._steps, item.suite, item))
             for item in chosen

@@ -37,7 +37,8 @@ class Transport:
         """Controller: take over what a worker said; one that crashed says nothing."""
         said = getattr(node, "workeroutput", {})
         self._session.learn(said.get(SUITES, {}))
-        self._session.alarms.extend(said.get(ALARMS, ()))
+        alarms = (*self._session.alarms, *said.get(ALARMS, ()))
+        self._session.alarms = list(dict.fromkeys(alarms))
         self._session.problem = said.get(PROBLEM) or self._session.problem
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
