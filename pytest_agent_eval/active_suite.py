@@ -185,7 +185,7 @@ class ActiveSuite:
                 )
 
     def headline(self) -> str:
-        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout), 6 judges``."""
+        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``."""
         counts = self._counts(self.selected)
         halves = ", ".join(f"{count} {half}" for half, count in counts.items() if count)
         total = len(self.selected)

@@ -49,7 +49,9 @@ class Datasets:
             elif path.startswith(dataset + os.sep):
                 case = path[len(dataset) + 1 :].split(os.sep, 1)[0]
                 if os.path.isdir(os.path.join(dataset, case)):
-                    found.append(f"{suite}::{_normalise(case)}")
+                    from pytest_agent_eval.cases.split import nfc
+
+                    found.append(f"{suite}::{nfc(case)}")
         return [_relative(item, base) for item in found] or [argument]
 
     def rewrite_all(self, args: list[str], positional: list[str], base: str) -> None:
@@ -127,14 +129,6 @@ def _dataset_of(file: str) -> str:
         return ""
     path = data["dataset"].get("path")
     return path if isinstance(path, str) else ""
-
-
-def _normalise(name: str) -> str:
-    if name.isascii():
-        return name
-    import unicodedata
-
-    return unicodedata.normalize("NFC", name)
 
 
 def _relative(node: str, base: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from pytest_agent_eval.cases.case import (
     escaped,
     no_mapping,
 )
-from pytest_agent_eval.cases.split import Split
+from pytest_agent_eval.cases.split import Split, nfc
 from pytest_agent_eval.cases.tags import read_category, read_tags
 from pytest_agent_eval.documents import MAX_BYTES, format_place, parse_yaml
 from pytest_agent_eval.errors import CaseError, DocumentError, Problem, SelectionError
@@ -60,7 +59,7 @@ def read_cases(
         raise _dataset_error(_empty_message(root))
     counts = Counter(name for name, _, _ in found)
     if names is not None:
-        wanted = {_nfc(name) for name in names}
+        wanted = {nfc(name) for name in names}
         found = [candidate for candidate in found if candidate[0] in wanted]
     found.sort(key=lambda candidate: (natural_key(candidate[0]), candidate[1]))
     reader = _Reader(root, split, variants)
@@ -89,7 +88,7 @@ def _candidates(root: str) -> list[tuple[str, str, bool]]:
     try:
         with os.scandir(root) as entries:
             return [
-                (_nfc(entry.name), entry.path, entry.is_symlink())
+                (nfc(entry.name), entry.path, entry.is_symlink())
                 for entry in entries
                 if entry.name[0] not in "._" and _may_be_case(entry)
             ]
@@ -249,7 +248,3 @@ def _broken(name: str, path: str, message: str) -> BrokenCase:
 
 def _dataset_error(message: str) -> SelectionError:
     return SelectionError(f"dataset.path: {message}")
-
-
-def _nfc(name: str) -> str:
-    return name if name.isascii() else unicodedata.normalize("NFC", name)

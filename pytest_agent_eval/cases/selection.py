@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from fnmatch import fnmatchcase
 
 from pytest_agent_eval.cases.case import BrokenCase, Case
 from pytest_agent_eval.cases.conditions import DATASET_NAMES, Condition, compile_condition
+from pytest_agent_eval.cases.split import nfc
 from pytest_agent_eval.errors import AgentEvalError, CaseError, ConditionError, SelectionError
 
 __all__ = ["Selected", "Selection", "dataset_cases", "select"]
@@ -127,7 +127,7 @@ def _by_rules(rules: Rules) -> _Filter:
     for kind, glob in rules:
         if kind not in ("include", "exclude"):
             raise SelectionError(f"dataset.cases: {kind!r} is neither include nor exclude")
-        parsed.append((kind == "include", _nfc(glob)))
+        parsed.append((kind == "include", nfc(glob)))
     # A list that begins with what to include means nothing else; one that begins with what to
     # exclude means all the rest.
     default = not parsed[0][0]
@@ -249,7 +249,3 @@ def _names(cases: Cases) -> str:
 def _some(words: Sequence[str], most: int = 8) -> str:
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
-
-
-def _nfc(text: str) -> str:
-    return text if text.isascii() else unicodedata.normalize("NFC", text)

@@ -11,7 +11,7 @@ import xxhash
 
 from pytest_agent_eval.errors import DocumentError, Problem, SelectionError
 
-__all__ = ["Half", "Split", "position"]
+__all__ = ["Half", "Split", "nfc", "position"]
 
 Half = Literal["dev", "holdout"]
 
@@ -21,7 +21,7 @@ _ROOT = "annotations."
 
 def position(unit: str, salt: str = "") -> float:
     """Place of a unit in [0, 1]: ``xxh3_64(utf8(NFC(salt + unit))) / 2**64``, seed 0."""
-    key = _nfc(salt + unit)
+    key = nfc(salt + unit)
     # A lone surrogate (a name that is not UTF-8) has no place in UTF-8, but must not raise here.
     return xxhash.xxh3_64_intdigest(key.encode("utf-8", "surrogatepass")) / _SCALE
 
@@ -76,7 +76,7 @@ class Split:
             message = f"a {kind} cannot name a group (dataset.split.by); write one text"
             path = self.by[len(_ROOT) :]
             raise DocumentError(Problem(message, path=path, file="annotations.yaml"))
-        text = _nfc(str(value))
+        text = nfc(str(value))
         return text, text
 
 
@@ -85,5 +85,6 @@ def _neither(by: str) -> str:
     return f"dataset.split.by: {by!r} is neither name nor a path such as annotations.pair{hint}"
 
 
-def _nfc(text: str) -> str:
+def nfc(text: str) -> str:
+    """The text in Unicode's composed form: one name however a file system spells it."""
     return text if text.isascii() else unicodedata.normalize("NFC", text)

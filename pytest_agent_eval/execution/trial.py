@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import traceback
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
 
 __all__ = ["run_trial", "trial_steps"]
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def run_trial(
@@ -188,7 +185,9 @@ class _Attempt:
         except (RunnerError, TemplateError, CaseError):
             raise
         except Exception as error:  # a runner of a plugin: its fault is not the agent's
-            raise RunnerError(f"the runner raised {_raised(error)}") from error
+            from pytest_agent_eval.runners.python import describe
+
+            raise RunnerError(f"the runner {describe(error)}") from error
 
     def _judge(
         self,
@@ -348,17 +347,6 @@ class _Attempt:
             case_digest=self.digest,
             **values,
         )
-
-
-def _raised(error: Exception) -> str:
-    """The exception in one line, and below it where in the user's code it was raised."""
-    sentence = "".join(traceback.format_exception_only(type(error), error)).strip()
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith(_PACKAGE)
-    ]
-    return "\n".join([sentence, "".join(traceback.format_list(frames)).rstrip()]).rstrip()
 
 
 def _dataset_changed(paths: Sequence[str], verdict: Verdict) -> Verdict:

@@ -12,6 +12,7 @@ from pytest_agent_eval.execution.names import clean_text
 from pytest_agent_eval.execution.record import RECORD, STDERR, STDOUT
 from pytest_agent_eval.results import FailureKind, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution
+from pytest_agent_eval.runners.capped_log import read_tail
 
 __all__ = ["EXECUTION", "judge_execution", "last_lines", "last_said"]
 
@@ -93,7 +94,7 @@ def last_lines(directory: str) -> str:
     """The last lines of stderr and of stdout, each under its name; empty without output."""
     parts = []
     for name in (STDOUT, STDERR):
-        lines = _tail(os.path.join(directory, name)).splitlines()[-_LINES:]
+        lines = read_tail(os.path.join(directory, name), _BYTES).strip("\n").splitlines()[-_LINES:]
         if lines:
             parts.append("\n".join((f"{name.partition('.')[0]}:", *lines)))
     return "\n".join(parts)
@@ -110,12 +111,3 @@ def last_said(directory: str) -> str:
     except (OSError, ValueError, KeyError):
         return ""
     return "\n".join(str(output).splitlines()[-_LINES:])
-
-
-def _tail(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - _BYTES))
-            return stream.read().decode("utf-8", "replace").strip("\n")
-    except OSError:
-        return ""

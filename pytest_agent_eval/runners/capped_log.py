@@ -76,3 +76,13 @@ def _write_all(file: int, data: bytes | memoryview, position: int) -> int:
     while done < len(view):
         done += os.pwrite(file, view[done:], position + done)
     return done
+
+
+def read_tail(path: str, limit: int) -> str:
+    """The last ``limit`` bytes of a log as text, invalid UTF-8 replaced; empty without a log."""
+    try:
+        with open(path, "rb") as stream:
+            stream.seek(max(0, os.fstat(stream.fileno()).st_size - limit))
+            return stream.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

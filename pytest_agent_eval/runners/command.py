@@ -8,6 +8,7 @@ from typing import Any
 from pytest_agent_eval.cases.templates import command_words
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.runners.base import Execution, Failure, RunnerContext, Task
+from pytest_agent_eval.runners.capped_log import read_tail
 from pytest_agent_eval.runners.environment import (
     agent_environment,
     caller_environment,
@@ -87,7 +88,7 @@ class CommandRunner:
         )
         failure, error = _failure(outcome, task)
         return Execution(
-            output=_tail(stdout) if outcome.stdout_bytes else "",
+            output=read_tail(stdout, MAX_MESSAGE_BYTES) if outcome.stdout_bytes else "",
             exit_code=outcome.exit_code,
             timed_out=outcome.timed_out,
             failure=failure,
@@ -127,15 +128,6 @@ class CommandRunner:
 def _number(value: float) -> str:
     """``60`` for 60.0: commands often take whole numbers only."""
     return str(int(value)) if value == int(value) else str(value)
-
-
-def _tail(path: str) -> str:
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - MAX_MESSAGE_BYTES))
-            return stream.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _failure(outcome: ProcessOutcome, task: Task) -> tuple[Failure | None, str]:

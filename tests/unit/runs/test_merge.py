@@ -1,29 +1,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_agent_eval.errors import RunDirectoryError
-from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.lines import encode_line
 from pytest_agent_eval.runs.reader import (
     read_results,
     result_files,
 )
 from pytest_agent_eval.runs.writer import RunWriter
-
-HEADER = {"v": 1, "suites": [], "options": {}}
-
-
-def trial(case: str = "a", **more: Any) -> TrialResult:
-    return TrialResult("s", case, "dev", **{"status": "passed", **more})
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    return tmp_path / ".agent-eval" / "runs"
+from tests.unit.runs.made import HEADER, trial
 
 
 def test_files_of_workers_become_one(runs: Path) -> None:

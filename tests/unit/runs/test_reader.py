@@ -2,29 +2,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_agent_eval.errors import RunDirectoryError
-from pytest_agent_eval.results import TrialResult, Verdict
+from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runs.lines import trial_key
 from pytest_agent_eval.runs.reader import (
     read_header,
     read_results,
 )
 from pytest_agent_eval.runs.writer import RunWriter
-
-HEADER = {"v": 1, "suites": [], "options": {}}
-
-
-def trial(case: str = "a", **more: Any) -> TrialResult:
-    return TrialResult("s", case, "dev", **{"status": "passed", **more})
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    return tmp_path / ".agent-eval" / "runs"
+from tests.unit.runs.made import HEADER, trial
 
 
 def test_a_file_torn_at_any_byte_loses_at_most_the_last_line(runs: Path) -> None:

@@ -10,23 +10,12 @@ import pytest
 import yaml
 
 from pytest_agent_eval.errors import RunDirectoryError
-from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.reader import (
     latest_run,
     read_header,
 )
 from pytest_agent_eval.runs.writer import RunWriter
-
-HEADER = {"v": 1, "suites": [], "options": {}}
-
-
-def trial(case: str = "a", **more: Any) -> TrialResult:
-    return TrialResult("s", case, "dev", **{"status": "passed", **more})
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    return tmp_path / ".agent-eval" / "runs"
+from tests.unit.runs.made import HEADER, trial
 
 
 def test_a_new_run_has_its_files(runs: Path) -> None:
