@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["DeadlineExceeded", "DeadlineThread", "Step", "Steps"]
+__all__ = ["DeadlineExceeded", "DeadlineThread", "Released", "Step", "Steps"]
 
 T = TypeVar("T")
 
@@ -87,6 +87,17 @@ class Step:
 
     function: Callable[[], Any]
     timeout: float
+
+
+class Released(Step):
+    """Not a thing to do but a sign: the agent has ended, so another may take its place."""
+
+    def __init__(self) -> None:
+        super().__init__(_nothing, float("inf"))
+
+
+def _nothing() -> None:
+    return None
 
 
 Steps = Generator[Step, Any, T]

@@ -101,6 +101,11 @@ class Record(Mapping[str, Any]):
         with open(os.path.join(directory, RECORD), "w", encoding="ascii") as stream:
             stream.write(to_json(data) + "\n")
 
+    @property
+    def produced(self) -> bool:
+        """Whether the agent left any text, file or edit."""
+        return bool(self._data.get("produced", True))
+
     def view(self) -> RecordView:
         """The record for one judge: what the judge changes in it, no other judge sees."""
         return RecordView(self)

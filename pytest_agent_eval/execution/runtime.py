@@ -63,6 +63,7 @@ class SuiteRuntime:
         notes: about variables that were left out; each trial carries them.
         gated: names of judges with a threshold.
         tools: each ``outputs[].tool``.
+        directory: the working directory of the session, which judges must leave as it is.
     """
 
     suite: Suite
@@ -82,6 +83,7 @@ class SuiteRuntime:
     notes: tuple[str, ...]
     gated: frozenset[str]
     tools: tuple[str, ...]
+    directory: str
 
     @classmethod
     def of(
@@ -138,6 +140,7 @@ class SuiteRuntime:
             notes=notes,
             gated=frozenset(judge.name for judge in judges if judge.gated),
             tools=tuple(output.tool for output in config.outputs if output.tool),
+            directory=os.getcwd(),
         )
 
 

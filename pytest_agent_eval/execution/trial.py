@@ -7,17 +7,16 @@ import threading
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_agent_eval.deadline import DeadlineThread, Steps
+from pytest_agent_eval.deadline import DeadlineThread, Released, Steps
 from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
+from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.manifest import case_digest, case_manifest, changed_in
 from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import clean_text, printable, to_json
-from pytest_agent_eval.execution.outcome import decide
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.verdict import EXECUTION, judge_execution
@@ -27,14 +26,26 @@ from pytest_agent_eval.execution.workspace import (
     create_workspace,
     workspace_name,
 )
-from pytest_agent_eval.judges.bound import BoundJudge
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution, SteppedRunner, Task
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
 
-__all__ = ["run_trial", "trial_steps"]
+__all__ = ["Executed", "execute_steps", "run_trial", "trial_steps"]
+
+
+class Executed(NamedTuple):
+    """A trial whose agent has ended.
+
+    Attributes:
+        result: without verdicts of judges; ``kind`` says why ``execution`` failed, if it did.
+        record: what judges see; None when nothing can be said about the agent and ``result`` is
+            final.
+    """
+
+    result: TrialResult
+    record: Record | None
 
 
 def run_trial(
@@ -72,7 +83,8 @@ def trial_steps(
 ) -> Steps[TrialResult]:
     """Carry out one trial and judge it.
 
-    Code of the suite's author (a Python agent, the judges) is yielded as steps with a time limit.
+    Code of the suite's author (a Python agent, the judges) is yielded as steps with a time limit;
+    :class:`~pytest_agent_eval.deadline.Released` is yielded between the agent and the judges.
     What the case, the agent, the runner or a judge does wrong is in the result, not raised.
 
     Args:
@@ -84,6 +96,32 @@ def trial_steps(
         workspace_root: an existing directory for workspaces (absolute).
         cancelled: ends the trial early when set.
     """
+    executed = yield from execute_steps(
+        shared,
+        case,
+        trial,
+        directory=directory,
+        record_path=record_path,
+        workspace_root=workspace_root,
+        cancelled=cancelled,
+    )
+    if executed.record is None:
+        return executed.result
+    yield Released()
+    return (yield from judge_steps(shared, executed.result, executed.record, cancelled=cancelled))
+
+
+def execute_steps(
+    shared: SuiteRuntime,
+    case: Case,
+    trial: int,
+    *,
+    directory: str,
+    record_path: str,
+    workspace_root: str,
+    cancelled: threading.Event,
+) -> Steps[Executed]:
+    """Let the agent work and store what came of it; the part of a trial that needs no judge."""
     attempt = _Attempt(shared, case, trial, directory, record_path)
     try:
         return (yield from attempt.carry_out(workspace_root, cancelled))
@@ -113,7 +151,7 @@ class _Attempt:
         self.trial = trial
         self.record_path = record_path
 
-    def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[TrialResult]:
+    def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
         case_directory = self.case.path
         files = case_manifest(case_directory)
         self.digest = case_digest(case_directory, files)
@@ -143,7 +181,7 @@ class _Attempt:
             return self.refuse("infrastructure", execution.error, execution)
         collected = self._collect(workspace)
         changed = changed_in(case_directory, files)
-        return (yield from self._judge(execution, collected, values, changed, cancelled))
+        return self._executed(execution, collected, values, changed)
 
     def _task(
         self,
@@ -189,14 +227,13 @@ class _Attempt:
 
             raise RunnerError(f"the runner {describe(error)}") from error
 
-    def _judge(
+    def _executed(
         self,
         execution: Execution,
         collected: Collected,
         values: Mapping[str, Any],
         dataset_changes: Sequence[str],
-        cancelled: threading.Event,
-    ) -> Steps[TrialResult]:
+    ) -> Executed:
         config = self.shared.config
         usage = merge_usage(execution.usage, collected.usage)
         produced = bool(execution.output.strip() or collected.files or collected.modified)
@@ -210,45 +247,18 @@ class _Attempt:
         )
         if dataset_changes:
             verdict, kind = _dataset_changed(dataset_changes, verdict), "agent"
-        record = self._store(execution, usage, collected, values)
-        verdicts: list[Verdict] = []
-        started = perf_counter()
-        if produced or not execution.timed_out:
-            here = os.getcwd()
-            for judge in self.shared.judges:
-                if isinstance(judge, BoundJudge):
-                    verdicts.append((yield from judge.steps(record)))
-                else:
-                    verdicts.append(judge.judge(record, cancelled=cancelled))
-            self._return_to(here)
-        else:
-            why = "not judged: the agent ran out of time and produced nothing"
-            verdicts = [
-                Verdict(judge.name, rationale=why, skipped=True) for judge in self.shared.judges
-            ]
-        outcome = decide(verdict, verdicts, self.shared.gated, execution_kind=kind or "agent")
-        return self._result(
-            status=outcome.status,
-            kind=outcome.kind,
-            reason=outcome.reason,
+        record = self._store(execution, usage, collected, values, produced)
+        result = self._result(
+            status="failed" if kind else "passed",
+            kind=kind,
+            reason=verdict.rationale,
             execution=verdict,
-            verdicts=tuple(verdicts),
             exit_code=execution.exit_code,
             timed_out=execution.timed_out,
             duration_s=execution.duration_s,
             usage=usage,
-            judging_s=perf_counter() - started,
         )
-
-    def _return_to(self, directory: str) -> None:
-        """The working directory is the process's: what one judge does to it, all would feel."""
-        try:
-            moved = os.getcwd() != directory
-        except FileNotFoundError:
-            moved = True
-        if moved:
-            os.chdir(directory)
-            self.notes.append("a judge changed the working directory; it was set back")
+        return Executed(result, record)
 
     def _collect(self, workspace: Workspace) -> Collected:
         traces = self.shared.config.traces
@@ -268,6 +278,7 @@ class _Attempt:
         usage: Usage,
         collected: Collected,
         values: Mapping[str, Any],
+        produced: bool,
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
         traces = self.shared.config.traces
@@ -275,7 +286,7 @@ class _Attempt:
         if events:
             with open(os.path.join(self.directory, EVENTS), "w", encoding="ascii") as stream:
                 stream.writelines(f"{to_json(event_of(event))}\n" for event in events)
-        data = self._data(execution, usage)
+        data = {**self._data(execution, usage), "produced": produced}
         for wanted, name in ((traces.stdout, STDOUT), (traces.stderr, STDERR)):
             path = os.path.join(self.directory, name)
             if not wanted and os.path.exists(path):
@@ -313,11 +324,11 @@ class _Attempt:
 
     def refuse(
         self, kind: FailureKind, reason: str, execution: Execution | None = None
-    ) -> TrialResult:
+    ) -> Executed:
         """The result of a trial in which nothing can be said about the agent."""
         summary, _, detail = clean_text(reason).partition("\n")
         summary = summary or "the runner failed"
-        return self._result(
+        result = self._result(
             status="error",
             kind=kind,
             reason=summary,
@@ -328,6 +339,7 @@ class _Attempt:
             duration_s=execution.duration_s if execution else 0.0,
             usage=execution.usage if execution else Usage(),
         )
+        return Executed(result, None)
 
     def _result(self, **values: Any) -> TrialResult:
         case = self.case

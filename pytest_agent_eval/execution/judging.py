@@ -1,0 +1,78 @@
+"""The judging part of a trial: the judges of a suite on one stored execution."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from time import perf_counter
+
+from pytest_agent_eval.deadline import Steps
+from pytest_agent_eval.execution.outcome import decide
+from pytest_agent_eval.execution.record import Record
+from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.judges.bound import BoundJudge
+from pytest_agent_eval.results import TrialResult, Verdict
+
+__all__ = ["judge_steps"]
+
+
+def judge_steps(
+    shared: SuiteRuntime,
+    executed: TrialResult,
+    record: Record,
+    *,
+    cancelled: threading.Event,
+    kept: Mapping[str, Verdict] | None = None,
+) -> Steps[TrialResult]:
+    """Ask every judge about a record, and decide what the trial came to.
+
+    Args:
+        shared: of the suite.
+        executed: the trial's result as far as the agent goes; an earlier judging of it is
+            replaced.
+        record: of that trial.
+        cancelled: ends a judgement early when set.
+        kept: verdicts by judge that hold, so that these judges are not asked again.
+    """
+    kept = kept or {}
+    verdicts: list[Verdict] = []
+    notes = executed.notes
+    started = perf_counter()
+    if record.produced or not executed.timed_out:
+        for judge in shared.judges:
+            if judge.name in kept:
+                verdicts.append(kept[judge.name])
+            elif isinstance(judge, BoundJudge):
+                verdicts.append((yield from judge.steps(record)))
+            else:
+                verdicts.append(judge.judge(record, cancelled=cancelled))
+        if _set_back(shared.directory):
+            notes = (*notes, "a judge changed the working directory; it was set back")
+    else:
+        why = "not judged: the agent ran out of time and produced nothing"
+        verdicts = [Verdict(judge.name, rationale=why, skipped=True) for judge in shared.judges]
+    outcome = decide(
+        executed.execution, verdicts, shared.gated, execution_kind=executed.kind or "agent"
+    )
+    return replace(
+        executed,
+        status=outcome.status,
+        kind=outcome.kind,
+        reason=outcome.reason,
+        verdicts=tuple(verdicts),
+        judging_s=perf_counter() - started,
+        notes=notes,
+    )
+
+
+def _set_back(directory: str) -> bool:
+    """The working directory is the process's: what one judge does to it, all would feel."""
+    try:
+        if os.getcwd() == directory:
+            return False
+    except FileNotFoundError:
+        pass
+    os.chdir(directory)
+    return True
