@@ -50,6 +50,7 @@ class Verdict:
         error: the judge raised or its answer was no verdict; one sentence, else empty.
         detail: more text for a person (a traceback into eval.yaml, a difference); may be empty.
         duration_s: seconds of judging.
+        digest: xxh3_128 over the definition of the judge that gave it; empty when unknown.
     """
 
     judge: str
@@ -60,6 +61,7 @@ class Verdict:
     error: str = ""
     detail: str = ""
     duration_s: float = 0.0
+    digest: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only."""
@@ -72,6 +74,7 @@ class Verdict:
             "error": self.error,
             "detail": self.detail,
             "duration_s": self.duration_s,
+            "digest": self.digest,
         }
 
 
@@ -139,6 +142,10 @@ class TrialResult:
         notes: things worth telling that fail nothing (a skipped symlink, a malformed
             metrics.json).
         case_digest: xxh3_128 over the case's files that the trial depended on.
+        execution_digest: xxh3_128 over what decides an execution besides the case; empty when
+            unknown. See :func:`~pytest_agent_eval.suite.digests.execution_digest`.
+        rescored: judges were asked again about an execution that has a line already: this one
+            replaces it, is no further attempt, and its cost is not counted again.
     """
 
     suite: str
@@ -164,6 +171,8 @@ class TrialResult:
     record: str = ""
     notes: tuple[str, ...] = ()
     case_digest: str = ""
+    execution_digest: str = ""
+    rescored: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only; :meth:`from_dict` reads it back.
@@ -195,6 +204,8 @@ class TrialResult:
             "record": self.record,
             "notes": list(self.notes),
             "case_digest": self.case_digest,
+            "execution_digest": self.execution_digest,
+            "rescored": self.rescored,
         }
 
     @classmethod

@@ -14,7 +14,12 @@ __all__ = ["Judge", "JudgeContext", "JudgeKind"]
 
 
 class Judge(Protocol):
-    """Judges records; called from several threads at once, so it keeps no state of a record."""
+    """Judges records; called from several threads at once, so it keeps no state of a record.
+
+    It may have an attribute ``definition``, anything YAML can hold: what makes it the judge it is
+    besides its entry in eval.yaml and the files that this names (a model, a version of a prompt).
+    Verdicts of a judge whose definition is another one are asked for again on a resumed run.
+    """
 
     def __call__(self, record: Mapping[str, Any]) -> Any:
         """Judge one record.

@@ -32,6 +32,7 @@ class BoundJudge:
         name: unique in the suite.
         gated: it has a threshold, so its failures are the gate's business.
         kind: ``check``, ``function``, ``builtin`` or a kind that a plugin registered.
+        digest: of its definition; every verdict of it carries it.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class BoundJudge:
         "_range",
         "_threads",
         "_timeout",
+        "digest",
         "gated",
         "kind",
         "name",
@@ -56,7 +58,9 @@ class BoundJudge:
         condition: Condition | None,
         pass_if: Condition | None,
         threads: DeadlineThread,
+        digest: str = "",
     ) -> None:
+        self.digest = digest
         self.name: str = config.name
         self.kind: str = config.kind
         self.gated = gated
@@ -86,7 +90,7 @@ class BoundJudge:
         verdict = self._refusal(record)
         if verdict is None:
             verdict = yield from self._verdict(record)
-        return replace(verdict, duration_s=time.perf_counter() - started)
+        return replace(verdict, duration_s=time.perf_counter() - started, digest=self.digest)
 
     def _refusal(self, record: Mapping[str, Any]) -> Verdict | None:
         """The verdict when the judge's ``if`` is false or cannot be evaluated."""

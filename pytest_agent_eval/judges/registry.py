@@ -18,6 +18,7 @@ from pytest_agent_eval.judges.base import JudgeContext, JudgeKind
 from pytest_agent_eval.judges.bound import BoundJudge
 from pytest_agent_eval.judges.builtins import make_builtin
 from pytest_agent_eval.judges.code import make_check
+from pytest_agent_eval.judges.definition import judge_digest
 from pytest_agent_eval.judges.function import make_function
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import nearest
@@ -87,13 +88,15 @@ def _make_judge(
         else:
             message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
         raise SuiteError(problem(context, "", message))
+    judge = maker(context)
     return BoundJudge(
         config,
-        maker(context),
+        judge,
         gated=config.name in context.suite.config.thresholds,
         condition=_condition(context, "if", config.if_, JUDGE_NAMES),
         pass_if=_condition(context, "pass_if", config.pass_if, VALUE_NAMES),
         threads=threads,
+        digest=judge_digest(context, judge, maker),
     )
 
 

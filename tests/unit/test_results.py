@@ -23,6 +23,7 @@ verdicts = st.builds(
     error=text,
     detail=text,
     duration_s=seconds,
+    digest=text,
 )
 usages = st.builds(
     Usage,
@@ -62,6 +63,8 @@ results = st.builds(
     record=text,
     notes=st.lists(text, max_size=2).map(tuple),
     case_digest=text,
+    execution_digest=text,
+    rescored=st.booleans(),
 )
 
 
@@ -86,3 +89,11 @@ def test_what_a_newer_version_added_is_left_out() -> None:
     data["colour"] = "blue"
     data["verdicts"][0]["mood"] = "good"
     assert TrialResult.from_dict(data) == result
+
+
+def test_a_line_from_before_there_were_digests_reads() -> None:
+    result = TrialResult("s", "c", "dev", "passed", verdicts=(Verdict("j", True),))
+    data = result.to_dict()
+    del data["execution_digest"], data["rescored"], data["verdicts"][0]["digest"]
+    assert TrialResult.from_dict(data) == result
+    assert (result.execution_digest, result.rescored, result.verdicts[0].digest) == ("", False, "")
