@@ -8,56 +8,33 @@ that sits in one long C call cannot be interrupted; after a grace time its threa
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
-import ctypes
-import os
-import sys
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-__all__ = ["DeadlineExceeded", "DeadlineThread", "Released", "Step", "Steps"]
+from pytest_agent_eval.interruptible import InterruptibleThread, Interruption
+
+__all__ = [
+    "PAUSED",
+    "AwaitStep",
+    "DeadlineExceeded",
+    "DeadlineThread",
+    "Released",
+    "Step",
+    "Steps",
+    "Walk",
+]
 
 T = TypeVar("T")
 
 _POLL_S = 0.1
-"""How often a waiting call looks at ``cancelled``, and how often an interruption is repeated."""
+"""How often a waiting call looks at ``cancelled``."""
 
 _ON_CTRL_C_S = 0.5
 """Seconds that Ctrl-C in the waiting thread gives the function to end."""
-
-_interrupt = ctypes.pythonapi.PyThreadState_SetAsyncExc
-_interrupt.argtypes = (ctypes.c_ulong, ctypes.py_object)
-_interrupt.restype = ctypes.c_int
-
-
-_SOON = 100
-"""Rounds of a loop in which an asynchronous exception that is on its way arrives."""
-
-_SPINS = sys.version_info[:2] == (3, 11)
-"""Python 3.11 under a debugger or coverage: while an asynchronous exception waits for a thread,
-every traced thread that calls a Python function spins until it is delivered, so one that waits
-for a thread stuck in a C call has to be taken back. Delivering one to oneself resets the flag that
-taking it back leaves set."""
-
-_STDLIB = os.path.dirname(os.__file__)
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
-
-
-def _is_foreign(file: str) -> bool:
-    """Whether the file is the standard library's, an installed package's or this package's."""
-    return file.startswith((_STDLIB, _PACKAGE, "<frozen")) or "site-packages" in file
-
-
-class _Interruption(BaseException):
-    """Ends the function. Not an Exception, so that ``except Exception`` lets it through."""
-
-
-_INTERRUPTION = ctypes.py_object(_Interruption)
-_NOTHING = ctypes.py_object()
 
 
 class DeadlineExceeded(Exception):
@@ -89,6 +66,23 @@ class Step:
     timeout: float
 
 
+@dataclass(frozen=True, slots=True)
+class AwaitStep(Step):
+    """A step that may as well be awaited, in an event loop that many share.
+
+    Attributes:
+        function: does it in this thread, for a caller that has no event loop.
+        timeout: seconds of ``function``.
+        start: makes what is awaited; its value is that of ``function``.
+        limit: seconds of what is awaited.
+        late: makes the value if the limit is exceeded.
+    """
+
+    start: Callable[[], Awaitable[Any]]
+    limit: float
+    late: Callable[[], Any]
+
+
 class Released(Step):
     """Not a thing to do but a sign: the agent has ended, so another may take its place."""
 
@@ -117,8 +111,8 @@ class DeadlineThread:
     def __init__(self, name: str = "agent-eval-deadline", *, grace: float = 2.0) -> None:
         self._name = name
         self._grace = grace
-        self._idle: list[_Worker] = []  # append and pop are atomic
-        self._left: list[_Worker] = []
+        self._idle: list[InterruptibleThread] = []  # append and pop are atomic
+        self._left: list[InterruptibleThread] = []
 
     def call(
         self,
@@ -164,7 +158,7 @@ class DeadlineThread:
         error: BaseException | None = None
         while True:
             worker = self._take()
-            walk = _Walk(steps, error)
+            walk = Walk(steps, error=error)
             worker.start(contextvars.copy_context(), walk.go)
             try:
                 done = walk.wait(worker, cancelled)
@@ -202,51 +196,85 @@ class DeadlineThread:
     def __del__(self) -> None:
         self.close()
 
-    def _take(self) -> _Worker:
+    def _take(self) -> InterruptibleThread:
         while True:
             try:
                 worker = self._idle.pop()
             except IndexError:
-                return _Worker(self._name)
+                return InterruptibleThread(self._name)
             if worker.alive:
                 return worker
 
 
-class _Walk:
-    """One thread's way through a generator, watched by the thread that waits for it."""
+PAUSED = object()
+"""What :meth:`Walk.go` returns when another part of the program goes on with the generator."""
 
-    def __init__(self, steps: Steps[Any], error: BaseException | None) -> None:
-        self._steps = steps
+
+class Walk:
+    """One thread's way through a generator, watched by another thread.
+
+    Args:
+        steps: the generator.
+        answer, error: what to send into it, or to raise in it, first.
+        watch: told the deadline of each step, before it begins.
+        pause: asked before each step: :data:`PAUSED` to stop there and leave the step to somebody
+            else, an exception to raise it in place of the step, None to go on.
+
+    Attributes:
+        deadline: of the step under way, or None.
+    """
+
+    def __init__(
+        self,
+        steps: Steps[Any],
+        *,
+        answer: Any = None,
+        error: BaseException | None = None,
+        watch: Callable[[float], None] | None = None,
+        pause: Callable[[Step], object] | None = None,
+    ) -> None:
+        self.steps = steps
+        self.deadline: float | None = None
+        self._answer = answer
         self._error = error
+        self._watch = watch
+        self._pause = pause
         self._mutex = threading.Lock()  # guards the end of a step against its interruption
-        self._deadline: float | None = None  # of the step under way
         self._halted = False
 
     def go(self) -> Any:
-        """Advance the generator to its end. Runs in the worker."""
-        steps, answer, error = self._steps, None, self._error
+        """Advance the generator to its end, or until it is paused. Runs in the worker."""
+        steps, answer, error = self.steps, self._answer, self._error
         while True:
             try:
                 step = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as stop:
                 return stop.value
             answer = error = None
-            self._deadline = time.monotonic() + step.timeout
+            said = self._pause(step) if self._pause is not None else None
+            if said is PAUSED:
+                return PAUSED  # nothing here may touch the generator from now on
+            if isinstance(said, BaseException):
+                error = said
+                continue
+            self.deadline = deadline = time.monotonic() + step.timeout
+            if self._watch is not None:
+                self._watch(deadline)
             try:
                 answer = step.function()
-            except _Interruption:
+            except Interruption:
                 raise
             except BaseException as raised:
                 error = raised
             with self._mutex:
                 if self._halted:  # the generator goes on elsewhere
-                    raise _Interruption
-                self._deadline = None
+                    raise Interruption
+                self.deadline = None
 
-    def wait(self, worker: _Worker, cancelled: threading.Event | None) -> bool:
+    def wait(self, worker: InterruptibleThread, cancelled: threading.Event | None) -> bool:
         """True when the generator has ended, False when its step has to be ended."""
         while True:
-            deadline = self._deadline
+            deadline = self.deadline
             left = _POLL_S if deadline is None else deadline - time.monotonic()
             if worker.wait(min(left, _POLL_S)):
                 return True
@@ -256,136 +284,10 @@ class _Walk:
     def halt(self, *, at_once: bool) -> bool:
         """Take the generator away from its thread if a step is under way and its time is up."""
         with self._mutex:
-            deadline = self._deadline
-            if deadline is None or not (at_once or time.monotonic() >= deadline):
+            deadline = self.deadline
+            if self._halted or deadline is None:
+                return False
+            if not (at_once or time.monotonic() >= deadline):
                 return False
             self._halted = True
             return True
-
-
-class _Worker:
-    """One thread and the two locks by which work is handed to it and back.
-
-    Bare locks as signals cost a third of what a condition or a queue costs.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._go = threading.Lock()
-        self._go.acquire()
-        self._done = threading.Lock()
-        self._done.acquire()
-        self._mutex = threading.Lock()  # guards _finished against a late interruption
-        self._finished = True
-        self._retired = False
-        self._job: tuple[contextvars.Context, Callable[[], Any]] | None = None
-        self._result: tuple[Any, BaseException | None] = (None, None)
-        self._pid = os.getpid()
-        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
-        self._thread.start()
-
-    @property
-    def alive(self) -> bool:
-        """Whether the thread is there: after a fork the child has the object but no thread."""
-        return self._pid == os.getpid()
-
-    def start(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
-        self._job = (context, function)
-        self._finished = False
-        self._go.release()
-
-    def wait(self, timeout: float) -> bool:
-        return self._done.acquire(timeout=max(0.0, min(timeout, threading.TIMEOUT_MAX)))
-
-    def take_result(self) -> tuple[Any, BaseException | None]:
-        result, self._result = self._result, (None, None)
-        return result
-
-    def end(self, grace: float) -> bool:
-        """Interrupt until the function has ended or the grace time is over; whether it has.
-
-        The thread is not used again. From the first interruption on nothing in here may call a
-        function written in Python, see ``_SPINS``.
-        """
-        ident = self._thread.ident or 0
-        finished, mutex, monotonic = self._done.acquire, self._mutex, time.monotonic
-        spins = _SPINS and (sys.gettrace() or threading.gettrace()) is not None
-        self._retired = True
-        deadline = monotonic() + grace
-        while True:
-            with mutex:
-                if not self._finished:
-                    _interrupt(ident, _INTERRUPTION)
-            left = deadline - monotonic()
-            ended = finished(True, max(0.0, min(left, _POLL_S)))
-            if ended or left <= 0:
-                break
-        if spins and not ended:
-            try:
-                _interrupt(ident, _NOTHING)
-                _interrupt(threading.get_ident(), _INTERRUPTION)
-                for _ in range(_SOON):
-                    pass
-            except _Interruption:
-                pass
-        self.retire()
-        return ended
-
-    def retire(self) -> None:
-        """Let the thread end; at once if it is idle."""
-        self._retired = True
-        with contextlib.suppress(RuntimeError):  # it has not even fetched its job
-            self._go.release()
-
-    def position(self) -> str:
-        """The innermost line of the user's code that the thread is at."""
-        innermost = frame = sys._current_frames().get(self._thread.ident or 0)
-        while frame is not None and _is_foreign(frame.f_code.co_filename):
-            frame = frame.f_back
-        frame = frame or innermost
-        if frame is None or frame.f_code.co_filename == __file__:
-            return ""
-        name = os.path.basename(frame.f_code.co_filename)
-        return f"{name}:{frame.f_lineno} in {frame.f_code.co_name}"
-
-    def _loop(self) -> None:
-        # An interruption may arrive a moment after the function returned: such a worker is
-        # retired, so it only has to end without a word.
-        try:
-            while True:
-                self._go.acquire()
-                job, self._job = self._job, None
-                if job is None:
-                    return
-                if self._retired:  # its time was up before it began
-                    self._finish()
-                    return
-                self._run(*job)
-                del job
-        except _Interruption:
-            self._finish()
-
-    def _run(self, context: contextvars.Context, function: Callable[[], Any]) -> None:
-        try:
-            self._result = (context.run(function), None)
-        except _Interruption:
-            pass
-        except BaseException as error:
-            # The frames of this file say nothing to anybody.
-            trace = error.__traceback__
-            self._result = (None, error.with_traceback(trace.tb_next if trace else None))
-        self._finish()
-
-    def _finish(self) -> None:
-        """Tell the caller. An interruption on its way is received here, not by later work."""
-        while True:
-            try:
-                with self._mutex:
-                    self._finished = True
-                if self._retired:
-                    for _ in range(_SOON):
-                        pass
-                break
-            except _Interruption:
-                continue
-        if self._done.locked():
-            self._done.release()

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import functools
 import importlib.machinery
+import inspect
 import json
 import os
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
-from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread, Step, Steps
+from pytest_agent_eval.deadline import AwaitStep, DeadlineExceeded, DeadlineThread, Step, Steps
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.event_loop import AwaitableTimeout, complete
 from pytest_agent_eval.importing import import_module
+from pytest_agent_eval.interruptible import Interruption
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
 
 __all__ = ["PythonRunner"]
@@ -25,9 +29,6 @@ FIXTURE = "fixture:"
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _ASYNCIO = os.path.dirname(asyncio.__file__) + os.sep
-_ENDING_S = 0.5
-"""How long tasks that are cancelled may take to end."""
-
 _BLOCKING_S = 2.0
 """How much later than its own timeout a coroutine that blocks its loop is interrupted."""
 
@@ -36,13 +37,17 @@ class PythonRunner:
     """Calls ``runner.function`` with the task, in a thread of this process.
 
     The callable returns its final message as a string, or a mapping (stored as JSON text), or an
-    :class:`Execution`, or None when its output is in files. It may be ``async def``: each task
-    gets an event loop of its own. What it raises is a failure of the agent, with the traceback.
+    :class:`Execution`, or None when its output is in files. It may be ``async def``: the trials of
+    a session share one event loop, so that a thousand of them can wait at once, and one that
+    blocks holds up the others. What it raises is a failure of the agent, with the traceback.
 
     A callable that does not return in time is interrupted where it is; one that sits in a C call
     is abandoned. What it prints is not captured, as several tasks run in this process at once.
     Files are written relative to ``task.workspace``: the working directory belongs to the process
     and is not changed.
+
+    Attributes:
+        is_async: the callable is sure to be a coroutine function.
 
     Raises:
         RunnerError: no such module, attribute or fixture, or it is not callable.
@@ -50,6 +55,7 @@ class PythonRunner:
 
     def __init__(self, context: RunnerContext) -> None:
         self._function = _resolve(context)
+        self.is_async = _is_async(self._function)
         self._thread = DeadlineThread("agent-eval-python")
 
     def run(self, task: Task) -> Execution:
@@ -60,14 +66,11 @@ class PythonRunner:
         """What :meth:`run` does, for a caller that watches the time itself."""
         started = time.monotonic()
         try:
-            result, error = yield Step(
-                lambda: _attempt(self._function, task),
-                task.timeout + (_BLOCKING_S if _is_async(self._function) else 0.0),
-            )
+            result, error = yield self._step(task)
         except DeadlineExceeded as exceeded:
             return _ended(exceeded, task, time.monotonic() - started)
         duration = time.monotonic() - started
-        if isinstance(error, _TimedOutError):
+        if isinstance(error, AwaitableTimeout):
             return _ended(DeadlineExceeded(True), task, duration)
         if error is not None:
             return Execution(
@@ -75,19 +78,45 @@ class PythonRunner:
             )
         return _execution(result, duration)
 
+    def _step(self, task: Task) -> Step:
+        def here() -> _Attempt:
+            return _attempt(self._function, task)
 
-class _TimedOutError(Exception):
-    """The coroutine did not end in time and was cancelled."""
+        if not self.is_async:
+            return Step(here, task.timeout)
+        return AwaitStep(
+            here,
+            task.timeout + _BLOCKING_S,
+            start=lambda: _attempted(self._function, task),
+            limit=task.timeout,
+            late=lambda: (None, AwaitableTimeout()),
+        )
 
 
 def _is_async(function: Callable[..., Any]) -> bool:
-    # Cheaper than inspect and enough for choosing a time limit.
-    code = getattr(function, "__code__", None)
-    return code is None or bool(code.co_flags & 0x80)
+    """Whether calling it is sure to give a coroutine and do nothing else."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = getattr(type(function), "__call__", None)  # noqa: B004 -- an object with an async call
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
-def _attempt(function: Callable[[Task], Any], task: Task) -> tuple[Any, BaseException | None]:
-    """What the function returned, or what it raised.
+_Attempt = tuple[Any, BaseException | None]
+"""What the function returned, or what it raised."""
+
+
+async def _attempted(function: Callable[[Task], Any], task: Task) -> _Attempt:
+    """As :func:`_attempt`, for a coroutine function in a running event loop."""
+    try:
+        return await function(task), None
+    except (asyncio.CancelledError, Interruption):
+        raise
+    except BaseException as error:
+        return None, error
+
+
+def _attempt(function: Callable[[Task], Any], task: Task) -> _Attempt:
+    """Call the function.
 
     Also ``sys.exit()`` and the outcomes of test frameworks are the function's doing. Swallowing
     the interruption of a deadline does no harm: the result of this call is not looked at then.
@@ -95,35 +124,10 @@ def _attempt(function: Callable[[Task], Any], task: Task) -> tuple[Any, BaseExce
     try:
         result = function(task)
         if hasattr(result, "__await__"):
-            result = _complete(result, task.timeout)
+            result = complete(result, task.timeout)
     except BaseException as error:
         return None, error
     return result, None
-
-
-def _complete(awaitable: Awaitable[Any], timeout: float) -> Any:
-    """Await in a loop of its own, which is closed within a second whatever its tasks do."""
-    loop = asyncio.new_event_loop()
-    try:
-        return loop.run_until_complete(_within(awaitable, timeout))
-    finally:
-        try:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                loop.run_until_complete(asyncio.wait(tasks, timeout=_ENDING_S))
-            loop.run_until_complete(loop.shutdown_asyncgens())
-        finally:
-            loop.close()
-
-
-async def _within(awaitable: Awaitable[Any], timeout: float) -> Any:
-    future = asyncio.ensure_future(awaitable)
-    done, _ = await asyncio.wait((future,), timeout=timeout)
-    if not done:
-        raise _TimedOutError
-    return future.result()
 
 
 def _execution(result: Any, duration: float) -> Execution:
@@ -162,6 +166,13 @@ def _ended(exceeded: DeadlineExceeded, task: Task, duration: float) -> Execution
             notes=tuple(notes),
         )
     where = f"\nit was at {exceeded.where}" if exceeded.where else ""
+    if duration < task.timeout:
+        return Execution(
+            exit_code=None,
+            failure="infrastructure",
+            error=f"the event loop that async agents share was blocked by one of them{where}",
+            duration_s=duration,
+        )
     return Execution(
         exit_code=None,
         timed_out=True,

@@ -95,7 +95,7 @@ def test_a_swallowed_interruption_is_repeated(deadline: DeadlineThread) -> None:
     with pytest.raises(DeadlineExceeded) as caught:
         deadline.call(swallow_once, 0.05)
     assert caught.value.interrupted
-    assert swallowed == ["_Interruption"]
+    assert swallowed == ["Interruption"]
 
 
 def test_a_call_that_cannot_be_interrupted_is_abandoned(deadline: DeadlineThread) -> None:
