@@ -6,6 +6,7 @@ import os
 import threading
 
 from pytest_agent_eval.errors import RunDirectoryError
+from pytest_agent_eval.runs.lock import open_owned
 
 __all__ = ["Appender"]
 
@@ -19,14 +20,31 @@ class Appender:
     A line is one ``write`` to a descriptor opened with ``O_APPEND``, so lines of several writers
     never mix. The first line after a flush starts a timer that flushes to the disk; while nothing
     is written there is neither a thread nor a wake-up.
+
+    Args:
+        path: the file.
+        owned: lock the file while it is open, so that others see that somebody writes it.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, owned: bool = False) -> None:
         self._path = path
+        self._owned = owned
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._fd = -1
         self._torn = False
+
+    @classmethod
+    def new(cls, path: str) -> Appender:
+        """Make the file and own it.
+
+        Raises:
+            FileExistsError: it is there.
+            OSError: it cannot be made.
+        """
+        appender = cls(path, owned=True)
+        appender._fd = open_owned(path, new=True)
+        return appender
 
     def append(self, line: bytes) -> None:
         """Append one line, which ends with its newline.
@@ -49,7 +67,11 @@ class Appender:
                 self._timer.start()
 
     def _open(self) -> None:
-        self._fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        if self._owned:
+            self._fd = open_owned(self._path)
+        else:
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            self._fd = os.open(self._path, flags, 0o644)
         size = os.fstat(self._fd).st_size
         # A process that was killed may have left half a line; ours must not continue it.
         self._torn = size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"

@@ -17,6 +17,7 @@ from pytest_agent_eval.runs.lines import SCHEMA_VERSION, TrialKey, decode_line, 
 __all__ = [
     "RESULTS",
     "StoredResults",
+    "executions",
     "latest_run",
     "read_attempts",
     "read_header",
@@ -34,9 +35,10 @@ class StoredResults:
     """What a run directory holds.
 
     Attributes:
-        results: each trial once, its last attempt, in the order of their first lines.
+        results: each trial once, its last attempt as it was judged last, in the order of their
+            first lines.
         notes: what could not be read, one sentence each, naming file and line.
-        superseded: earlier attempts of those trials, in order.
+        superseded: earlier attempts of those trials, in order; what was judged again is one.
         attempts: how often each trial was carried out, for those of more than one attempt.
     """
 
@@ -56,7 +58,8 @@ def read_results(run_dir: Path) -> StoredResults:
         RunDirectoryError: there is no such directory, or a file in it cannot be read.
     """
     notes: list[str] = []
-    attempts = read_attempts(result_files(run_dir), notes)
+    lines = read_attempts(result_files(run_dir), notes)
+    attempts = {key: executions(several) for key, several in lines.items()}
     return StoredResults(
         results=tuple(several[-1] for several in attempts.values()),
         notes=tuple(notes),
@@ -66,7 +69,9 @@ def read_results(run_dir: Path) -> StoredResults:
 
 
 def read_attempts(files: Sequence[Path], notes: list[str]) -> dict[TrialKey, list[TrialResult]]:
-    """The attempts of each trial, the last one being its result; ``notes`` gets what is torn.
+    """What is stored of each trial, in order; ``notes`` gets what is torn.
+
+    These are attempts, and attempts that were judged again: :func:`executions` tells them apart.
 
     Raises:
         RunDirectoryError: a file cannot be read.
@@ -80,7 +85,21 @@ def read_attempts(files: Sequence[Path], notes: list[str]) -> dict[TrialKey, lis
         several = by_trial.setdefault(trial_key(attempts[-1]), [])
         # A merge that was killed leaves two copies of an attempt.
         several += [attempt for attempt in attempts if attempt not in several]
+    if len(files) > 1:
+        for several in by_trial.values():
+            several.sort(key=lambda attempt: (attempt.started, attempt.rescored))
     return by_trial
+
+
+def executions(stored: Sequence[TrialResult]) -> list[TrialResult]:
+    """One result an execution of a trial: where judges were asked again, what came of that."""
+    found: list[TrialResult] = []
+    for result in stored:
+        if result.rescored and found:
+            found[-1] = result
+        else:
+            found.append(result)
+    return found
 
 
 def result_files(run_dir: Path) -> list[Path]:

@@ -9,23 +9,33 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from pytest_agent_eval.errors import RunDirectoryError
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.appender import Appender
-from pytest_agent_eval.runs.lines import encode_line, sanitised
-from pytest_agent_eval.runs.names import new_run_name
-from pytest_agent_eval.runs.reader import RESULTS, read_attempts, result_files
+from pytest_agent_eval.runs.directories import (
+    failure,
+    new_directory,
+    part,
+    point_latest,
+    prepare,
+    remove_tree,
+    replace_file,
+    reserved,
+)
+from pytest_agent_eval.runs.lines import decode_line, encode_line, sanitised
+from pytest_agent_eval.runs.lock import SessionLock, try_lock
+from pytest_agent_eval.runs.reader import RESULTS, read_attempts, read_header, result_files
+from pytest_agent_eval.runs.totals import run_totals
 from pytest_agent_eval.runs.yaml_text import dump_yaml
 
 __all__ = ["RunWriter"]
-
-_NAMES_TO_TRY = 100
 
 
 class RunWriter:
@@ -36,12 +46,19 @@ class RunWriter:
         run_id: its name.
     """
 
-    def __init__(self, path: Path, results_name: str, header: Mapping[str, Any] | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        results: Appender,
+        header: Mapping[str, Any] | None = None,
+        lock: SessionLock | None = None,
+    ) -> None:
         self.path = path
         self.run_id = path.name
-        self._header = header
+        self._header = None if header is None else dict(header)
         self._cases = os.path.join(path, "cases")
-        self._results = Appender(os.path.join(path, results_name))
+        self._results = results
+        self._lock = lock
 
     @classmethod
     def create(cls, directory: Path, header: Mapping[str, Any], *, name: str = "") -> RunWriter:
@@ -55,35 +72,103 @@ class RunWriter:
                 agreed on it before; others may have begun to write there.
 
         Raises:
-            RunDirectoryError: it cannot be written.
+            RunDirectoryError: it cannot be written, or another session writes it.
         """
         directory = directory.absolute()
         try:
-            _prepare(directory)
-            path = _reserved(directory / name) if name else _new_directory(directory)
-            started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            full = {"run_id": path.name, "started": started, **header}
-            _replace(path / "run.json", _json(full))
+            prepare(directory)
+            path = reserved(directory / name) if name else new_directory(directory)
+            lock = SessionLock.take(path)
+        except OSError as error:
+            raise failure(directory, error) from None
+        try:
+            full = {"run_id": path.name, "started": _now(), "complete": False, **header}
+            replace_file(path / "run.json", _json(full))
             (path / RESULTS).touch()
         except OSError as error:
-            raise _failure(directory, error) from None
-        writer = cls(path, RESULTS, full)
-        _point_latest(directory, path.name)
+            lock.release()
+            raise failure(directory, error) from None
+        writer = cls(path, Appender(os.path.join(path, RESULTS)), full, lock)
+        point_latest(directory, path.name)
+        return writer
+
+    @classmethod
+    def resume(cls, path: Path, header: Mapping[str, Any]) -> RunWriter:
+        """Go on with a run: what it holds stays, what is appended comes after it.
+
+        ``run.json`` keeps how the run began and gets one more entry in ``sessions``. Files that
+        workers of a killed session left are brought into ``results.jsonl`` first, and half a line
+        at its end is cut off. ``latest`` points at the run afterwards.
+
+        Args:
+            path: the run directory.
+            header: as for :meth:`create`, of the session that goes on.
+
+        Raises:
+            RunDirectoryError: there is no such run, another session writes it (named), or it
+                cannot be written.
+        """
+        path = path.absolute()
+        if not path.is_dir():
+            raise RunDirectoryError(f"{path}: there is no such run")
+        try:
+            lock = SessionLock.take(path)
+        except OSError as error:
+            raise failure(path, error) from None
+        try:
+            full = _resumed(path, header)
+            (path / "cases").mkdir(exist_ok=True)
+            _cut_torn_line(path / RESULTS)
+            replace_file(path / "run.json", _json(full))
+            writer = cls(path, Appender(os.path.join(path, RESULTS)), full, lock)
+            writer.merge()
+        except OSError as error:
+            lock.release()
+            raise failure(path, error) from None
+        except BaseException:
+            lock.release()
+            raise
+        point_latest(path.parent, path.name)
         return writer
 
     @classmethod
     def join(cls, path: Path, worker: str) -> RunWriter:
-        """Write into a run that another process creates, as ``results-<worker>.jsonl``.
+        """Write into a run that another process creates or resumes, as ``results-<worker>.jsonl``.
+
+        A file that a worker of the same name left there is not touched: the name gets a number.
 
         Raises:
             RunDirectoryError: it cannot be written.
         """
+        path = path.absolute()
+        name = part(worker)
         try:
-            _prepare(path.parent)
-            _reserved(path)
+            prepare(path.parent)
+            reserved(path)
+            for number in count(1):
+                ending = "" if number == 1 else f".{number}"
+                try:
+                    results = Appender.new(os.path.join(path, f"results-{name}{ending}.jsonl"))
+                except FileExistsError:
+                    continue
+                return cls(path, results)
         except OSError as error:
-            raise _failure(path, error) from None
-        return cls(path.absolute(), f"results-{_part(worker)}.jsonl", None)
+            raise failure(path, error) from None
+        raise AssertionError("count ends never")
+
+    def describe(self, suites: Sequence[Mapping[str, Any]]) -> None:
+        """Say in ``run.json`` which suites run, as soon as it is known, in case of a kill.
+
+        Raises:
+            RunDirectoryError: it cannot be written.
+        """
+        if self._header is None:
+            return
+        self._header["suites"] = _merged_suites(self._header.get("suites"), suites)
+        try:
+            replace_file(self.path / "run.json", _json(self._header))
+        except OSError as error:
+            raise failure(self.path, error) from None
 
     def append(self, result: TrialResult) -> None:
         """Store one finished trial, now.
@@ -102,14 +187,36 @@ class RunWriter:
             RunDirectoryError: a part is no file name, or the directory cannot be made.
         """
         path = self._cases
-        for part in parts:
-            path = f"{path}{os.sep}{_part(part)}"
+        for name in parts:
+            path = f"{path}{os.sep}{part(name)}"
             try:
                 os.mkdir(path)
             except FileExistsError:
                 continue
             except OSError as error:
-                raise _failure(path, error) from None
+                raise failure(path, error) from None
+        return path
+
+    def fresh_trial_directory(self, *parts: str) -> str:
+        """:meth:`trial_directory`, empty: what an earlier attempt left in it is removed.
+
+        Called when a trial starts, so that files of an attempt that was killed do not mix with
+        those of the new one.
+
+        Raises:
+            RunDirectoryError: as :meth:`trial_directory`, or something cannot be removed.
+        """
+        path = self.trial_directory(*parts[:-1])
+        path = f"{path}{os.sep}{part(parts[-1])}"
+        try:
+            with suppress(FileExistsError):
+                os.mkdir(path)
+                return path
+            if os.path.islink(path) or not os.path.isdir(path) or os.listdir(path):
+                remove_tree(path)
+                os.mkdir(path)
+        except OSError as error:
+            raise failure(path, error) from None
         return path
 
     def relative(self, path: str) -> str:
@@ -120,7 +227,8 @@ class RunWriter:
         """Bring the files of all workers into ``results.jsonl``, each trial once.
 
         Of several attempts of a trial the last one stays, with the others under ``earlier``. May
-        be called again, and survives a kill at any moment. No worker may be writing any more.
+        be called again, and survives a kill at any moment. The file of a worker that still
+        writes (one that outlived its session) is read and left where it is.
 
         Returns:
             Notes on lines that could not be read.
@@ -133,18 +241,21 @@ class RunWriter:
         workers = [path for path in files if path.name != RESULTS]
         if not workers:
             return ()
-        attempts = read_attempts(files, notes)
-        content = b"".join(
-            encode_line(several[-1], tuple(several[:-1])) for several in attempts.values()
-        )
+        claimed = _claimed(workers, notes)
         try:
+            attempts = read_attempts(files, notes)
+            content = b"".join(
+                encode_line(several[-1], tuple(several[:-1])) for several in attempts.values()
+            )
             self._results.close()
-            _replace(self.path / RESULTS, content)
-            for path in workers:
+            replace_file(self.path / RESULTS, content)
+            for path in claimed:
                 path.unlink(missing_ok=True)
         except OSError as error:
-            raise _failure(self.path, error) from None
-        self._results = Appender(os.path.join(self.path, RESULTS))
+            raise failure(self.path, error) from None
+        finally:
+            for fd in claimed.values():
+                os.close(fd)
         return tuple(notes)
 
     def close(
@@ -164,71 +275,94 @@ class RunWriter:
         try:
             self._results.close()
             if summary is not None:
-                _replace(self.path / "summary.yaml", _yaml(summary))
+                replace_file(self.path / "summary.yaml", _yaml(summary))
             if self._header is not None:
-                ended = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-                closed = {
-                    **self._header,
-                    "suites": [dict(suite) for suite in suites] or self._header.get("suites", []),
-                    "ended": ended,
-                    "exit_status": exit_status,
-                    "complete": complete,
-                }
-                _replace(self.path / "run.json", _json(closed))
+                closed = self._closed(summary, exit_status, complete, suites)
+                replace_file(self.path / "run.json", _json(closed))
         except OSError as error:
-            raise _failure(self.path, error) from None
+            raise failure(self.path, error) from None
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+
+    def _closed(
+        self,
+        summary: Mapping[str, Any] | None,
+        exit_status: int | None,
+        complete: bool,
+        suites: Sequence[Mapping[str, Any]],
+    ) -> dict[str, Any]:
+        header = dict(self._header or {})
+        end = {"ended": _now(), "exit_status": exit_status}
+        header["suites"] = _merged_suites(header.get("suites"), suites)
+        if header.get("sessions"):
+            header["sessions"] = [*header["sessions"][:-1], {**header["sessions"][-1], **end}]
+        totals = {} if summary is None else {"totals": run_totals(summary)}
+        return {**header, **end, "complete": complete, **totals}
 
 
-def _failure(path: str | Path, error: OSError) -> RunDirectoryError:
-    reason = error.strerror or type(error).__name__
-    return RunDirectoryError(f"{path}: results cannot be stored here: {reason}")
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
-def _part(name: str) -> str:
-    if name in ("", ".", "..") or "/" in name or os.sep in name or "\0" in name:
-        raise RunDirectoryError(f"{name!r} cannot name a directory of stored results")
-    return name
+def _resumed(path: Path, header: Mapping[str, Any]) -> dict[str, Any]:
+    """The header of a run that goes on."""
+    try:
+        old = read_header(path)
+    except RunDirectoryError:  # killed before it was written, or the disk was full
+        old = {"run_id": path.name, "started": _now(), **header}
+    sessions = old.get("sessions")
+    if not isinstance(sessions, list) or not sessions:
+        kept = ("started", *_OF_A_SESSION, "ended", "exit_status")
+        sessions = [{key: old[key] for key in kept if key in old}]
+    now = {"started": _now(), **{key: header[key] for key in _OF_A_SESSION if key in header}}
+    ended = ("ended", "exit_status", "totals")
+    return {
+        **{key: value for key, value in old.items() if key not in ended},
+        "complete": False,
+        "sessions": [*sessions, now],
+    }
 
 
-def _prepare(directory: Path) -> None:
-    ours = directory.parent if directory.parent.name == ".agent-eval" else directory
-    fresh = not ours.exists()
-    directory.mkdir(parents=True, exist_ok=True)
-    # A directory that was there may hold files that belong into version control.
-    if fresh or ours.name == ".agent-eval":
-        ignore = ours / ".gitignore"
-        if not ignore.exists():
-            ignore.write_text("*\n", encoding="utf-8")
+_OF_A_SESSION = ("options", "versions", "git")
 
 
-def _new_directory(directory: Path) -> Path:
-    for _ in range(_NAMES_TO_TRY):
-        path = directory / new_run_name()
+def _merged_suites(old: Any, new: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The suites of all sessions of a run; of one that ran in several, as it was last."""
+    by_file = {suite.get("file"): dict(suite) for suite in (*(old or ()), *new)}
+    return list(by_file.values())
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Let a results file end with a whole line, so that every line of it is JSON."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with os.fdopen(fd, "r+b") as stream:
+        content = stream.read()
+        start = content.rfind(b"\n") + 1
+        if start == len(content):
+            return
         try:
-            path.mkdir()
-        except FileExistsError:
-            continue
-        (path / "cases").mkdir()
-        return path
-    raise FileExistsError(None, "every name for a new run is taken", str(directory))
+            decode_line(content[start:])
+        except ValueError:
+            stream.truncate(start)
+        else:
+            stream.write(b"\n")
 
 
-def _reserved(path: Path) -> Path:
-    (path / "cases").mkdir(parents=True, exist_ok=True)
-    return path
-
-
-def _point_latest(directory: Path, name: str) -> None:
-    """Best effort: some file systems have no symlinks, and a reader does without."""
-    link = directory / f".latest-{secrets.token_hex(4)}"
-    try:
-        link.symlink_to(name, target_is_directory=True)
-    except (OSError, NotImplementedError):
-        return
-    try:
-        os.replace(link, directory / "latest")
-    except OSError:
-        link.unlink(missing_ok=True)
+def _claimed(workers: Sequence[Path], notes: list[str]) -> dict[Path, int]:
+    """The files that nobody writes any more, each with an open descriptor that locks it."""
+    found: dict[Path, int] = {}
+    for path in workers:
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            continue  # reading it says why
+        if try_lock(fd):
+            found[path] = fd
+        else:
+            os.close(fd)
+            notes.append(f"{path.name}: a worker still writes it; it was read and left")
+    return found
 
 
 def _yaml(data: Mapping[str, Any]) -> bytes:
@@ -241,17 +375,3 @@ def _yaml(data: Mapping[str, Any]) -> bytes:
 def _json(data: Mapping[str, Any]) -> bytes:
     text = json.dumps(sanitised(dict(data)), ensure_ascii=False, indent=2)
     return text.encode() + b"\n"
-
-
-def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that a reader finds the old content or the new one, never a part."""
-    temporary = f"{path}.{secrets.token_hex(4)}.tmp"
-    try:
-        with open(temporary, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise

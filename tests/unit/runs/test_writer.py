@@ -21,13 +21,20 @@ from tests.unit.runs.made import HEADER, trial
 def test_a_new_run_has_its_files(runs: Path) -> None:
     writer = RunWriter.create(runs, HEADER)
     assert (runs.parent / ".gitignore").read_text() == "*\n"
-    assert sorted(os.listdir(writer.path)) == ["cases", "results.jsonl", "run.json"]
+    assert sorted(os.listdir(writer.path)) == [
+        "cases",
+        "results.jsonl",
+        "run.json",
+        "session.lock",
+    ]
     assert os.readlink(runs / "latest") == writer.run_id
     assert latest_run(runs) == writer.path.resolve()
     header = read_header(writer.path)
     assert header["run_id"] == writer.run_id
     assert "ended" not in header
+    assert header["complete"] is False
     writer.close(None)
+    assert sorted(os.listdir(writer.path)) == ["cases", "results.jsonl", "run.json"]
 
 
 def test_latest_points_at_the_newest_and_runs_never_collide(runs: Path) -> None:
@@ -98,7 +105,7 @@ def test_trial_directories(runs: Path) -> None:
     assert os.path.isdir(writer.trial_directory("suite", "a", "2"))
 
 
-@pytest.mark.parametrize("part", ["", ".", "..", "a/b", "../x", "a\0b", "x" * 300])
+@pytest.mark.parametrize("part", ["", ".", "..", "a/b", "../x", "a\0b", "\ud800"])
 def test_a_part_that_is_no_file_name_is_refused(runs: Path, part: str) -> None:
     writer = RunWriter.create(runs, HEADER)
     with pytest.raises(RunDirectoryError, match="cannot"):
@@ -151,7 +158,12 @@ def test_merging_onto_something_else(runs: Path) -> None:
         patch.setattr(os, "replace", refuse)
         with pytest.raises(RunDirectoryError, match="No space left"):
             writer.merge()
-    assert sorted(os.listdir(writer.path)) == ["cases", "results-gw0.jsonl", "run.json"]
+    assert sorted(os.listdir(writer.path)) == [
+        "cases",
+        "results-gw0.jsonl",
+        "run.json",
+        "session.lock",
+    ]
 
 
 def test_closing_writes_the_summary_and_the_end(runs: Path) -> None:
