@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from pytest_agent_eval.redaction import StreamFilter
+
 __all__ = ["CappedLog"]
 
 _MARKER_ROOM = 128
@@ -20,47 +22,62 @@ class CappedLog:
     Args:
         path: of the file; an existing one is replaced.
         cap: bytes, at least 1 KiB.
+        redacted: replaces secrets before anything is written or dropped, so that no part of one
+            is left where the middle was dropped.
+
+    Attributes:
+        total: bytes that were given to it.
     """
 
-    def __init__(self, path: str, cap: int) -> None:
+    def __init__(self, path: str, cap: int, redacted: StreamFilter | None = None) -> None:
         cap = max(cap, 1024)
         self._path = path
         self._head = cap // 2
         self._ring = cap - self._head - _MARKER_ROOM
         self._file: int | None = None
+        self._filter = redacted
+        self._length = 0
         self.total = 0
 
     def write(self, data: bytes) -> None:
         """Take the next bytes, which are not empty."""
+        self.total += len(data)
+        if self._filter is not None:
+            data = self._filter.feed(data)
+        if data:
+            self._append(data)
+
+    def _append(self, data: bytes) -> None:
         if self._file is None:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
             self._file = os.open(self._path, flags, 0o644)
         view = memoryview(data)
         while view:
-            if self.total < self._head:
-                room, position = self._head - self.total, self.total
+            if self._length < self._head:
+                room, position = self._head - self._length, self._length
             else:
-                offset = (self.total - self._head) % self._ring
+                offset = (self._length - self._head) % self._ring
                 room, position = self._ring - offset, self._head + offset
             written = os.pwrite(self._file, view[:room], position)
-            self.total += written
+            self._length += written
             view = view[written:]
 
     def close(self) -> None:
         """Put head, marker and tail in order. Nothing is written afterwards."""
-        if self._file is None:
-            return
         try:
-            if self.total > self._head + self._ring:
+            if self._filter is not None and (rest := self._filter.flush()):
+                self._append(rest)
+            if self._file is not None and self._length > self._head + self._ring:
                 self._put_in_order(self._file)
         finally:
-            os.close(self._file)
-            self._file = None
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
 
     def _put_in_order(self, file: int) -> None:
-        dropped = self.total - self._head - self._ring
+        dropped = self._length - self._head - self._ring
         marker = b"\n[... %d bytes dropped ...]\n" % dropped
-        start = (self.total - self._head) % self._ring
+        start = (self._length - self._head) % self._ring
         ring = bytearray()
         while len(ring) < self._ring:
             ring += os.pread(file, min(_CHUNK, self._ring - len(ring)), self._head + len(ring))

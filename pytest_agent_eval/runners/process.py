@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners.capped_log import CappedLog
 from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
 
@@ -67,6 +68,7 @@ def run_process(
     trial_id: str = "",
     cancelled: threading.Event | None = None,
     grace: float = 5.0,
+    secrets: Secrets = NO_SECRETS,
 ) -> ProcessOutcome:
     """Run a command in its own session, with empty stdin, and wait for it.
 
@@ -85,6 +87,7 @@ def run_process(
         trial_id: marks the environment, so that detached processes are found.
         cancelled: ends the command early when set.
         grace: seconds between SIGTERM and SIGKILL.
+        secrets: replaced before anything is written to a file.
 
     Raises:
         RunnerError: the command cannot be started.
@@ -94,7 +97,8 @@ def run_process(
     if trial_id:
         env = {**env, MARKER: trial_id}
     process = _start(argv, cwd, env)
-    running = _Running(process, CappedLog(stdout_path, cap), CappedLog(stderr_path, cap), trial_id)
+    out, err = (CappedLog(path, cap, secrets.filter()) for path in (stdout_path, stderr_path))
+    running = _Running(process, out, err, trial_id)
     _LIVE.add(running.tree)
     try:
         return running.follow(timeout, cancelled, grace)

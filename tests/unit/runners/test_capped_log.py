@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.capped_log import CappedLog
 
 
@@ -55,3 +56,30 @@ def test_closing_twice_is_fine(tmp_path: Path) -> None:
     log.close()
     log.close()
     assert (tmp_path / "log").read_bytes() == b"x"
+
+
+@given(
+    before=st.integers(0, 1100),
+    between=st.integers(0, 200),
+    after=st.integers(0, 1100),
+    size=st.integers(1, 700),
+)
+def test_the_cut_leaves_no_part_of_a_secret(
+    before: int, between: int, after: int, size: int
+) -> None:
+    key = b"0123456789abcdefghij" * 2
+    data = b"." * before + key + b"." * between + key + b"." * after
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "log")
+        log = CappedLog(str(path), 1024, Secrets.of({"MY_KEY": key.decode()}).filter())
+        for at in range(0, len(data), size):
+            log.write(data[at : at + size])
+        log.close()
+        assert log.total == len(data)
+        kept = path.read_bytes()
+    if len(data) < 1024 - 128:
+        assert kept == data.replace(key, b"***MY_KEY***")
+    assert len(kept) <= 1024
+    head, _, tail = kept.partition(b"\n[... ")
+    _, _, tail = tail.partition(b" bytes dropped ...]\n")
+    assert not set(head + tail) & set(key)

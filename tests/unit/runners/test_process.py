@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 
 PYTHON = sys.executable
@@ -338,8 +339,42 @@ def test_a_long_output_is_cut_in_the_middle(tmp_path: Path) -> None:
     assert outcome.stdout_bytes > 1_000_000
 
 
+LEAKY = r"""
+import os, sys, time
+key = os.environ["MY_KEY"]
+for part in ("first ", key[:5], key[5:], " then ", key, key[:7]):
+    os.write(1, part.encode())
+    os.write(2, part.encode())
+    time.sleep(0.02)
+# What a kill would leave on disk at this moment.
+for _ in range(1000):
+    seen = open("stdout.log").read() if os.path.exists("stdout.log") else ""
+    if seen.endswith("then ***MY_KEY***"):
+        sys.exit(0)
+    time.sleep(0.02)
+sys.exit(repr(seen))
+"""
+
+
+def test_secrets_never_reach_the_disk(tmp_path: Path) -> None:
+    env = {"MY_KEY": "sk-0123456789"}
+    outcome = python(tmp_path, LEAKY, env=env, secrets=Secrets.of(env))
+    assert outcome.exit_code == 0
+    expected = "first ***MY_KEY*** then ***MY_KEY***sk-0123"
+    assert (tmp_path / "stdout.log").read_text() == expected
+    assert (tmp_path / "stderr.log").read_text() == expected
+    assert outcome.stdout_bytes == len("first  then ") + 2 * 13 + 7
+
+
+def test_output_that_is_held_back_to_the_end_is_kept(tmp_path: Path) -> None:
+    secrets = Secrets.of({"MY_KEY": "sk-0123456789"})
+    assert run(tmp_path, "printf", "sk-0", secrets=secrets).stdout_bytes == 4
+    assert (tmp_path / "stdout.log").read_text() == "sk-0"
+
+
 MEMORY = r"""
 import re, sys
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import run_process
 outcome = run_process(
     ["head", "-c", "1G", "/dev/zero"], cwd="/", env={"PATH": "/usr/bin:/bin"}, timeout=120,
@@ -366,6 +401,7 @@ def test_a_gibibyte_of_output_fills_neither_memory_nor_disk(tmp_path: Path) -> N
 
 ABANDONED = """
 import os, sys, threading, time
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import run_process
 threading.Thread(target=run_process, daemon=True, args=(["sleep", "60"],), kwargs=dict(
     cwd="/", env={"PATH": "/usr/bin:/bin"}, timeout=120, stdout_path=sys.argv[1],
