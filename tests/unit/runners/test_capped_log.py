@@ -67,7 +67,7 @@ def test_closing_twice_is_fine(tmp_path: Path) -> None:
 def test_the_cut_leaves_no_part_of_a_secret(
     before: int, between: int, after: int, size: int
 ) -> None:
-    key = b"0123456789abcdefghij" * 2
+    key = b"0123456789abcdefghij-jihgfedcba9876543210"
     data = b"." * before + key + b"." * between + key + b"." * after
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "log")
