@@ -7,6 +7,7 @@ written. Running agents is pytest's job, so there is no ``agent-eval run``.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -23,16 +24,40 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.print_help(sys.stderr)
         return 2
     try:
-        if arguments.command == "schema":
-            from pytest_agent_eval.cli.schema import write_schema
-
-            return write_schema(arguments.output)
-        from pytest_agent_eval.cli.init import init
-
-        return init(arguments.directory)
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:  # the reader, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (AgentEvalError, OSError) as error:
         print(f"agent-eval {arguments.command}: {error}", file=sys.stderr)
         return 2
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.command == "schema":
+        from pytest_agent_eval.cli.schema import write_schema
+
+        return write_schema(arguments.output)
+    if arguments.command == "runs":
+        from pytest_agent_eval.cli.runs import list_runs
+
+        return list_runs(arguments.runs, as_json=arguments.json)
+    if arguments.command == "show":
+        from pytest_agent_eval.cli.show import show
+
+        return show(
+            arguments.run,
+            arguments.case,
+            trial=arguments.trial,
+            directory=arguments.runs,
+            as_json=arguments.json,
+            files=arguments.files,
+        )
+    from pytest_agent_eval.cli.init import init
+
+    return init(arguments.directory)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -56,4 +81,25 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument(
         "directory", nargs="?", default="evals", help="where to write it (default: evals)"
     )
+    where = argparse.ArgumentParser(add_help=False)
+    where.add_argument(
+        "--runs",
+        metavar="DIR",
+        help="where runs are stored (default: .agent-eval/runs here or in a directory above)",
+    )
+    where.add_argument("--json", action="store_true", help="print JSON")
+    commands.add_parser("runs", parents=[where], help="list the stored runs, newest first")
+    show = commands.add_parser(
+        "show", parents=[where], help="show a stored run, or one case of it with its verdicts"
+    )
+    show.add_argument(
+        "run",
+        nargs="?",
+        default="latest",
+        metavar="RUN",
+        help="its name, the beginning of it, its path, or latest (the default)",
+    )
+    show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
+    show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
+    show.add_argument("--files", action="store_true", help="list the files of each record")
     return parser
