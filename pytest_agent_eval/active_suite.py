@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,24 +13,17 @@ from typing import TYPE_CHECKING, Any
 from pytest_agent_eval.errors import (
     AgentEvalError,
     Problem,
-    RunnerError,
     SuiteError,
-    TemplateError,
 )
-from pytest_agent_eval.results import TrialResult
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
-    from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.evidence.summary import SuiteInfo
-    from pytest_agent_eval.execution.manifest import CaseManifest
-    from pytest_agent_eval.execution.runtime import SuiteRuntime
     from pytest_agent_eval.judges import BoundJudge
     from pytest_agent_eval.judges.base import JudgeKind
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
-    from pytest_agent_eval.runs.writer import RunWriter
     from pytest_agent_eval.suite import Suite
 
 __all__ = ["ActiveSuite"]
@@ -49,6 +41,8 @@ class ActiveSuite:
         cases: the cases that belong to the dataset, after :meth:`read_cases`.
         selected: those of them that the selection left.
         half: the split that was asked for, or None.
+        variants: names of the variants that run; ``(None,)`` where the suite has none.
+        one_at_a_time: why its cases run one by one although it allows more; empty if they do not.
         notes: things worth telling once, such as warnings of the suite.
     """
 
@@ -69,15 +63,15 @@ class ActiveSuite:
         self.cases: Sequence[Case | BrokenCase] = ()
         self.selected: Sequence[Case | BrokenCase] = ()
         self.half: str | None = None
+        self.variants: tuple[str | None, ...] = tuple(suite.variants) or (None,)
+        self.one_at_a_time = ""
         self.notes = [str(warning) for warning in suite.warnings]
-        self._options = options
-        self._rootdir = rootdir
-        self._runner_types = runner_types
+        self.options = options
+        self.rootdir = rootdir
+        self.runner_types = runner_types
         self._judge_kinds = judge_kinds
-        self._runtime: tuple[Any, SuiteRuntime] | None = None
-        self._judges: tuple[BoundJudge, ...] = ()
-        self._literal: frozenset[str] = frozenset()
-        self._files: CaseManifest | None = None
+        self.judges: Mapping[str | None, tuple[BoundJudge, ...]] = {}
+        self.literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
         self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
 
@@ -133,8 +127,23 @@ class ActiveSuite:
             problems = unsupported(suite)
             if problems:
                 raise SuiteError(*problems)
-            self._judges = self._make_judges()
+            self.judges = self._make_judges()
         return self
+
+    def pick_variants(self, names: Sequence[str]) -> None:
+        """Let only these variants run."""
+        self.variants = tuple(name for name in self.suite.variants if name in names)
+
+    def shares_workspace(self, variant: str | None) -> str:
+        """Why the cases of a variant cannot run side by side; empty if they can."""
+        mode = self.varied(variant).config.runner.workspace_mode
+        return f"workspace_mode: {mode}" if mode == "repo" else ""
+
+    def varied(self, variant: str | None) -> Suite:
+        """The suite as a variant changes it."""
+        if variant is None:
+            return self.suite
+        return replace(self.suite, config=self.suite.variants[variant])
 
     # -- cases -----------------------------------------------------------------------------
 
@@ -190,7 +199,8 @@ class ActiveSuite:
         halves = ", ".join(f"{count} {half}" for half, count in counts.items() if count)
         total = len(self.selected)
         noun = "case" if total == 1 else "cases"
-        return f"agent-eval: {self.suite.name}: {total} {noun}" + (f" ({halves})" if halves else "")
+        said = f"agent-eval: {self.suite.name}: {total} {noun}" + (f" ({halves})" if halves else "")
+        return said + (f", one at a time ({self.one_at_a_time})" if self.one_at_a_time else "")
 
     def info(self) -> SuiteInfo:
         """What the summary needs to know of this suite."""
@@ -218,172 +228,51 @@ class ActiveSuite:
                 name: threshold.model_dump(exclude_none=True)
                 for name, threshold in config.thresholds.items()
             },
-            total=self._counts(self.cases),
+            total=self._counts(self.cases, len(self.variants)),
             selected=self._counts(self.selected),
             half=self.half,
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
+            pass_rule=config.execution.pass_,
+            variants=tuple(name for name in self.variants if name is not None),
         )
 
     def is_gated(self, judge: str) -> bool:
         """Whether a judge has a threshold."""
         return judge in self.suite.config.thresholds
 
-    # -- running ---------------------------------------------------------------------------
-
     @property
     def fixture(self) -> str:
         """Name of the fixture that is the runner's callable; empty for every other runner."""
-        kind, _, name = (self.suite.config.runner.function or "").partition(":")
-        return name if self.suite.config.runner.type == "python" and kind == "fixture" else ""
-
-    def steps(
-        self,
-        case: Case,
-        *,
-        parts: tuple[str, ...],
-        attempt: int,
-        fixture: Any,
-        writer: RunWriter,
-        workspaces: str,
-        cancelled: threading.Event,
-    ) -> Steps[TrialResult]:
-        """Carry out one case; advanced in the engine's thread.
-
-        Args:
-            case: the case.
-            parts: path components of its directory in the run, before the trial's number.
-            attempt: from 2 on where another plugin runs the case again: what the attempts before
-                left stays as it is.
-            fixture: value of :attr:`fixture`.
-            writer: of the run.
-            workspaces: directory for workspaces (absolute).
-            cancelled: set when the session wants the trial to end.
-        """
-        from pytest_agent_eval.execution.trial import trial_steps
-
-        try:
-            shared = self._shared(fixture, writer.run_id)
-        except (RunnerError, TemplateError) as error:
-            return self.unstarted(case, "infrastructure", str(error))
-        number = "1" if attempt == 1 else f"1.{attempt}"
-        if attempt > 1:
-            workspaces = os.path.join(workspaces, f"attempt-{attempt}")
-        if not os.path.isdir(workspaces):  # also where an agent removed what was above its own
-            os.makedirs(workspaces)
-        steps = trial_steps(
-            shared,
-            case,
-            1,
-            directory=writer.trial_directory(*parts, number),
-            record_path="/".join(("cases", *parts, number)),
-            workspace_root=workspaces,
-            cancelled=cancelled,
-        )
-        return (yield from steps)
-
-    def remember_dataset(self) -> None:
-        """Take stock of the whole dataset before the first agent starts."""
-        from pytest_agent_eval.execution.manifest import case_manifest
-
-        self._files = case_manifest(str(self.suite.dataset_directory))
-
-    def dataset_changes(self) -> str:
-        """What has changed in the dataset since, as a sentence; empty if nothing has.
-
-        A trial notices what its agent does to its own case. This notices the other cases.
-        """
-        from pytest_agent_eval.execution.manifest import changed_in
-
-        if self._files is None:
-            return ""
-        changed = changed_in(str(self.suite.dataset_directory), self._files)
-        if not changed:
-            return ""
-        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
-        return (
-            f"{self.key}: the dataset was changed during the run, by an agent or by hand: "
-            f"{', '.join(changed[:5])}{more}"
-        )
-
-    def broken(self, case: BrokenCase) -> TrialResult:
-        """The result of a case that cannot be tried."""
-        return TrialResult(
-            suite=self.key,
-            case=case.name,
-            split="",
-            status="error",
-            kind="case",
-            reason=case.error.message,
-        )
-
-    def evidence(self, case: Case, result: TrialResult, run: Path) -> dict[str, Any]:
-        """What the failure block shows besides the verdicts: the input, the end of the output."""
-        from pytest_agent_eval.execution.verdict import last_said
-
-        try:
-            asked: Mapping[str, Any] | None = case.input()
-        except AgentEvalError:
-            asked = None
-        told = result.execution is not None and result.execution.detail
-        tail = last_said(str(run / result.record)) if result.record and not told else ""
-        return {"input": asked, "output_tail": tail}
-
-    def unstarted(self, case: Case, kind: Any, reason: str) -> TrialResult:
-        """The result of a case whose agent could not be started."""
-        return TrialResult(
-            suite=self.key,
-            case=case.name,
-            split=case.split,
-            group=case.group,
-            tags=dict(case.tags),
-            category=case.category,
-            status="error",
-            kind=kind,
-            reason=reason,
-        )
+        for variant in self.variants:
+            runner = self.varied(variant).config.runner
+            kind, _, name = (runner.function or "").partition(":")
+            if runner.type == "python" and kind == "fixture":
+                return name
+        return ""
 
     # -- inside ----------------------------------------------------------------------------
 
-    def _make_judges(self) -> tuple[BoundJudge, ...]:
+    def _make_judges(self) -> dict[str | None, tuple[BoundJudge, ...]]:
+        """The judges of each variant; variants that change no judge share them."""
         from pytest_agent_eval.judges import make_judges
 
-        return make_judges(
-            self.suite,
-            rootdir=self._rootdir,
-            kinds=self._judge_kinds,
-            builtin_dirs=self._options.judge_dirs,
-        )
-
-    def _shared(self, fixture: Any, run_id: str) -> SuiteRuntime:
-        """What all trials share: made once, or once for each value of a fixture.
-
-        Raises:
-            RunnerError, TemplateError: it cannot be made.
-        """
-        if self._runtime is None or self._runtime[0] is not fixture:
-            self._runtime = (fixture, self._make_runtime(fixture, run_id))
-        return self._runtime[1]
-
-    def _make_runtime(self, fixture: Any, run_id: str) -> SuiteRuntime:
-        from pytest_agent_eval.execution.runtime import SuiteRuntime
-        from pytest_agent_eval.runners.base import RunnerContext
-
-        context = RunnerContext(
-            suite=self.suite,
-            rootdir=self._rootdir,
-            fixtures={self.fixture: fixture} if self.fixture else {},
-            max_output_bytes=self._options.max_output,
-            literal=self._literal,
-        )
-        return SuiteRuntime.of(
-            self.suite,
-            suite_key=self.key,
-            runner=self._runner_types[self.suite.config.runner.type](context),
-            judges=self._judges,
-            rootdir=self._rootdir,
-            run_id=run_id,
-            model=self._options.model,
-        )
+        made: list[tuple[Suite, tuple[BoundJudge, ...]]] = []
+        found: dict[str | None, tuple[BoundJudge, ...]] = {}
+        for variant in (None, *self.suite.variants):
+            suite = self.varied(variant)
+            for other, judges in made:
+                if _judging(other) == _judging(suite):
+                    found[variant] = judges
+                    break
+            else:
+                found[variant] = make_judges(
+                    suite,
+                    rootdir=self.rootdir,
+                    kinds=self._judge_kinds,
+                    builtin_dirs=self.options.judge_dirs,
+                )
+                made.append((suite, found[variant]))
+        return found
 
     def _early_conditions(self) -> list[tuple[str, Condition | None]]:
         """Each judge with its condition, if that can be decided without running anything."""
@@ -405,15 +294,18 @@ class ActiveSuite:
         """
         from pytest_agent_eval.cases.templates import compile_template
 
-        execution = self.suite.config.execution
-        templates = {
-            "execution.prompt": execution.prompt,
-            "execution.arguments": execution.arguments,
-        }
+        templates: dict[tuple[str, str], str] = {}
+        for variant in self.variants:
+            execution = self.varied(variant).config.execution
+            for key, source in (("prompt", execution.prompt), ("arguments", execution.arguments)):
+                own = f"variants.{variant}.execution.{key}"
+                written = ("variants", variant, "execution", key) in self.suite.positions
+                place = own if written else f"execution.{key}"
+                if source:
+                    templates.setdefault((place, source), source)
         problems = [
             Problem(f"{{{name}}}: no case's input has this field", place, self.key, line)
-            for place, source in templates.items()
-            if source
+            for place, source in templates
             for line in [self.suite.line(place)]
             for name in sorted(self._provided_by_none(compile_template(source).missing))
         ]
@@ -429,9 +321,9 @@ class ActiveSuite:
         if not command or not placeholders(command) - PLACEHOLDERS:
             return
         names = " ".join(f"{{{name}}}" for name in placeholders(command) - PLACEHOLDERS)
-        self._literal = self._provided_by_none(Template(names).missing)
+        self.literal = self._provided_by_none(Template(names).missing)
         text = command if isinstance(command, str) else " ".join(map(str, command))
-        for name in sorted(self._literal):
+        for name in sorted(self.literal):
             if f"{{{name}}}" not in text.replace(f"${{{name}}}", ""):
                 continue  # a variable of the shell
             near = get_close_matches(name, self._field_names() | PLACEHOLDERS, n=1)
@@ -469,9 +361,14 @@ class ActiveSuite:
                 break
         return left or frozenset()
 
-    def _counts(self, cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
+    def _counts(self, cases: Sequence[Case | BrokenCase], times: int = 1) -> dict[str, int]:
         counts = Counter(getattr(case, "split", "") for case in cases)
-        return {half: counts[half] for half in HALVES}
+        return {half: counts[half] * times for half in HALVES}
+
+
+def _judging(suite: Suite) -> Any:
+    """What the judges of a suite are made from."""
+    return suite.config.judges, suite.config.thresholds, suite.config.models
 
 
 def _groupless(case: Case | BrokenCase) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.cases import BrokenCase, Case
-    from pytest_agent_eval.results import TrialResult
+    from pytest_agent_eval.evidence.outcomes import CaseOutcome
     from pytest_agent_eval.session import EvalSession
 
 __all__ = ["SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
@@ -98,43 +98,63 @@ class SuiteFile(pytest.Module):
         marks = session.marks()
         fixtures: FuncFixtureInfo | None = None
         for case in cases:
-            if isinstance(case, BrokenCase):
-                item: CaseItem | BrokenItem = BrokenItem.make(self, case)
-            else:
-                item = CaseItem.make(self, case, fixtures)
-                # Every case needs the same fixtures; working them out is the dearest part.
-                fixtures = item._fixtureinfo
-                item.mark(marks.of(case, self.state.applicable(case)))
-            if not self.state.asked:
-                item.add_marker(_not_asked(self.state.key))
-            yield item
+            marked: list[pytest.MarkDecorator] = []
+            if not isinstance(case, BrokenCase):
+                marked = marks.of(case, self.state.applicable(case))
+            for variant in self.state.variants:
+                if isinstance(case, BrokenCase):
+                    item: CaseItem | BrokenItem = BrokenItem.make(self, case, variant)
+                else:
+                    item = CaseItem.make(self, case, variant, fixtures)
+                    # Every case needs the same fixtures; working them out is the dearest part.
+                    fixtures = item._fixtureinfo
+                    item.mark(marked)
+                if not self.state.asked:
+                    item.add_marker(_not_asked(self.state.key))
+                yield item
         self.state.note_one_sided_conditions()
 
 
 class CaseItem(pytest.Function):
-    """One case. Waits for the engine's result and turns it into the outcome of one test.
+    """One case, in one variant. Waits for the engine, and turns what it says into an outcome.
 
     Attributes:
-        result: once it is there.
-        runner_fixture: value of the fixture that is the suite's runner, or None.
-        attempts: how often it was carried out; plugins may run an item again.
+        case, suite, variant: what it is about; ``variant`` is None where the suite has none.
+        outcome: once it is there.
     """
 
     case: Case
     suite: ActiveSuite
-    result: TrialResult | None = None
-    runner_fixture: Any = None
-    attempts = 0
+    variant: str | None
+    outcome: CaseOutcome | None = None
 
     @classmethod
-    def make(cls, parent: SuiteFile, case: Case, fixtures: FuncFixtureInfo | None) -> CaseItem:
+    def make(
+        cls,
+        parent: SuiteFile,
+        case: Case,
+        variant: str | None,
+        fixtures: FuncFixtureInfo | None,
+    ) -> CaseItem:
         """Build the item of a case; ``fixtures`` are those of an earlier item of this suite."""
-        item: CaseItem = cls.from_parent(
-            parent, name=case.name, callobj=_case, fixtureinfo=fixtures
-        )
+        name = case.name if variant is None else f"{case.name}[{variant}]"
+        item: CaseItem = cls.from_parent(parent, name=name, callobj=_case, fixtureinfo=fixtures)
         item.case = case
         item.suite = parent.state
+        item.variant = variant
         return item
+
+    @property
+    def trials(self) -> int:
+        """How often the case is carried out."""
+        return self.suite.varied(self.variant).config.execution.trials
+
+    def fixture_scope(self, name: str) -> str:
+        """``function``, ``class``, ``module``, ``package`` or ``session``; empty if there is no
+        such fixture.
+        """
+        found = self.session._fixturemanager.getfixturedefs(name, self)
+        return found[-1].scope if found else ""
 
     def mark(self, marks: list[pytest.MarkDecorator]) -> None:
         """Add marks; in bulk, because there may be 10,000 cases with ten marks each."""
@@ -150,15 +170,14 @@ class CaseItem(pytest.Function):
         super().setup()
         if _only_looking(self.config):
             return
-        session = self.config.stash[SESSION]
-        self.result = session.result(self)
-        if self.result.status == "error":
+        self.outcome = self.config.stash[SESSION].outcome(self)
+        if self.outcome.status == "error":
             raise CaseErrored
 
     def teardown(self) -> None:
         """Remove the workspace, if pytest's retention policy says so."""
         super().teardown()
-        self.config.stash[SESSION].clean(self)
+        self.config.stash[SESSION].trials.clean(self)
 
     def owns(self, error: BaseException) -> bool:
         """Whether an exception is how this item says what happened."""
@@ -170,21 +189,22 @@ class CaseItem(pytest.Function):
 
     def runtest(self) -> None:
         """Raise what the result says."""
-        assert self.result is not None
+        assert self.outcome is not None
         session = self.config.stash[SESSION]
         if session.options.subtests:
-            session.report_subtests(self, self._request.getfixturevalue("subtests"))
-        if self.result.status == "failed":
+            session.reports.report_subtests(self, self._request.getfixturevalue("subtests"))
+        if self.outcome.status == "failed":
             raise CaseFailed
-        if self.result.status == "skipped":
-            pytest.skip(self.result.reason)
+        if self.outcome.status == "skipped":
+            pytest.skip(self.outcome.reason)
 
     def repr_failure(  # type: ignore[override]
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The failure block; pytest's own representation for anything that is not ours."""
-        if self.owns(excinfo.value) and self.result is not None:
-            return FailureText(self.config.stash[SESSION].failure_block(self, self.result))
+        if self.owns(excinfo.value) and self.outcome is not None:
+            reports = self.config.stash[SESSION].reports
+            return FailureText(reports.failure_block(self, self.outcome))
         return super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
@@ -197,14 +217,19 @@ class BrokenItem(pytest.Item):
 
     case: BrokenCase
     suite: ActiveSuite
-    result: TrialResult | None = None
+    variant: str | None
+    outcome: CaseOutcome | None = None
 
     @classmethod
-    def make(cls, parent: SuiteFile, case: BrokenCase) -> BrokenItem:
+    def make(cls, parent: SuiteFile, case: BrokenCase, variant: str | None) -> BrokenItem:
         """Build the item of a broken case. Its name is shown so that pytest can address it."""
-        item: BrokenItem = cls.from_parent(parent, name=_addressable(case.name))
+        name = _addressable(case.name)
+        item: BrokenItem = cls.from_parent(
+            parent, name=name if variant is None else f"{name}[{variant}]"
+        )
         item.case = case
         item.suite = parent.state
+        item.variant = variant
         return item
 
     def setup(self) -> None:
@@ -214,7 +239,7 @@ class BrokenItem(pytest.Item):
             CaseError: always, unless only fixtures are shown.
         """
         if not _only_looking(self.config):
-            self.result = self.config.stash[SESSION].record_broken(self)
+            self.outcome = self.config.stash[SESSION].record_broken(self)
             raise self.case.error
 
     def owns(self, error: BaseException) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Literal, cast
@@ -27,6 +28,9 @@ class Options:
         condition: source of ``--agent-eval-if``, or empty.
         limit: first N cases per suite and split, or None.
         parallelism: trials at once, or None for the suite's own.
+        judge_parallelism: trials that are judged at once.
+        max_cost: US dollars after which no more trials start, or None.
+        variants: names of the variants that run; empty for all.
         runs: directory of run directories (absolute).
         gate: ``auto``, ``always`` (also for a partial selection) or ``never``.
         subtests: report each verdict as a subtest besides.
@@ -43,6 +47,9 @@ class Options:
     condition: str
     limit: int | None
     parallelism: int | None
+    judge_parallelism: int
+    max_cost: float | None
+    variants: tuple[str, ...]
     runs: str
     gate: GateMode
     subtests: bool
@@ -52,7 +59,17 @@ class Options:
 
     def to_dict(self) -> dict[str, Any]:
         """The options that decide what runs and how, without paths of this machine."""
-        names = ("split", "tags", "condition", "limit", "parallelism", "gate", "model")
+        names = [
+            "split",
+            "tags",
+            "condition",
+            "limit",
+            "parallelism",
+            "gate",
+            "model",
+            "variants",
+            "max_cost",
+        ]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
 
@@ -108,6 +125,27 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         metavar="N",
         help="trials at once (default: execution.parallelism of the suite)",
+    )
+    add(
+        "--agent-eval-judge-parallelism",
+        type=_positive("--agent-eval-judge-parallelism"),
+        default=8,
+        metavar="N",
+        help="trials judged at once (default: 8)",
+    )
+    add(
+        "--agent-eval-variant",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this variant of the suites; repeatable",
+    )
+    add(
+        "--agent-eval-max-cost",
+        type=_amount("--agent-eval-max-cost"),
+        default=None,
+        metavar="USD",
+        help="start no more trials once the agents of this session have cost this much",
     )
     add(
         "--agent-eval-runs",
@@ -184,6 +222,9 @@ def read_options(config: pytest.Config) -> Options:
         condition=option.agent_eval_if.strip(),
         limit=option.agent_eval_limit,
         parallelism=option.agent_eval_parallelism,
+        judge_parallelism=option.agent_eval_judge_parallelism,
+        max_cost=option.agent_eval_max_cost,
+        variants=tuple(option.agent_eval_variant),
         runs=os.path.abspath(os.path.join(base, runs or ".agent-eval/runs")),
         gate=cast(GateMode, option.agent_eval_gate),
         subtests=bool(config.getini("agent_eval_subtests")) if subtests is None else subtests,
@@ -206,4 +247,20 @@ class _positive:  # noqa: N801 -- reads as a function at its only use
             value = 0
         if value < 1:
             raise pytest.UsageError(f"{self.option}: needs a whole number above 0, not {text!r}")
+        return value
+
+
+class _amount:  # noqa: N801 -- reads as a function at its only use
+    """An argparse type: a number that is not negative."""
+
+    def __init__(self, option: str) -> None:
+        self.option = option
+
+    def __call__(self, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value < math.inf:
+            raise pytest.UsageError(f"{self.option}: needs an amount in US dollars, not {text!r}")
         return value

@@ -60,7 +60,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End what is still running; the usual end is ``pytest_sessionfinish``."""
     session = config.stash.get(SESSION, None)
     if session is not None:
-        session.stop()
+        session.trials.stop()
         session.restore_signals()
 
 
@@ -101,7 +101,7 @@ def pytest_runtest_makereport(
     """Attach the result of a case to the report that decides its outcome."""
     report = yield
     if isinstance(item, CaseItem | BrokenItem):
-        item.config.stash[SESSION].annotate(item, report, call.excinfo)
+        item.config.stash[SESSION].reports.annotate(item, report, call.excinfo)
     return report
 
 

@@ -30,6 +30,7 @@ class Report:
         self._earlier: list[TrialResult] = []
         self._infos: dict[str, SuiteInfo] = {}
         self._notes: dict[str, Sequence[str]] = {}
+        self.notes: list[str] = []
         self.summary: Summary | None = None
         self.problem = ""
 
@@ -88,7 +89,7 @@ class Report:
             note if key in note else f"{key}: {note}"
             for key, several in self._notes.items()
             for note in several
-        ]
+        ] + self.notes
         reporter.section("agent evaluation", sep="=")
         for line in summary_lines(
             self.summary,

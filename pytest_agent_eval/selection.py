@@ -32,9 +32,15 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
             groups.setdefault(item.suite.key, []).append(item)
     dropped: set[int] = set()
     emptied: list[str] = []
+    options = session.options
     for key, group in groups.items():
         suite = session.suites[key]
-        options = session.options
+        if options.variants:
+            suite.pick_variants(options.variants)
+            dropped.update(id(item) for item in group if item.variant not in suite.variants)
+            if not suite.variants:
+                emptied.append(f"{key}: {_no_variant(suite, options)}")
+                continue
         try:
             selection = Selection(
                 split=_split(session, suite),
@@ -42,7 +48,8 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
                 condition=options.condition,
                 limit=options.limit,
             )
-            chosen = select([item.case for item in group], selection)
+            cases = {item.case.path: item.case for item in group}
+            chosen = select([*cases.values()], selection)
         except AgentEvalError as error:
             raise pytest.UsageError(f"agent-eval: {error}") from None
         kept = {case.path: case for case in chosen.kept}
@@ -53,7 +60,7 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
                 # The condition raised for this case: its error is shown in its place.
                 parent = item.getparent(SuiteFile)
                 assert parent is not None
-                items[items.index(item)] = BrokenItem.make(parent, case)
+                items[items.index(item)] = BrokenItem.make(parent, case, item.variant)
         if suite.asked and not kept:
             emptied.append(f"{key}: {chosen.emptied_by}")
     running = [key for key in groups if session.suites[key].asked]
@@ -63,6 +70,12 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
         out = [item for item in items if id(item) in dropped]
         session.config.hook.pytest_deselected(items=out)
         items[:] = [item for item in items if id(item) not in dropped]
+
+
+def _no_variant(suite: ActiveSuite, options: Options) -> str:
+    asked = ", ".join(options.variants)
+    known = ", ".join(suite.suite.variants)
+    return f"no variant {asked}; it has {known}" if known else f"no variant {asked}; it has none"
 
 
 def _split(session: EvalSession, suite: ActiveSuite) -> str:

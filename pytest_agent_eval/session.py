@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import threading
+import uuid
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_agent_eval.arguments import Datasets
-from pytest_agent_eval.items import BrokenItem, CaseItem, FailureText, ForeignFile, SuiteFile
+from pytest_agent_eval.case_reports import CaseReports
+from pytest_agent_eval.items import BrokenItem, CaseItem, ForeignFile, SuiteFile
+from pytest_agent_eval.run_store import RunStore
+from pytest_agent_eval.trials import WORKSPACES, Trials
+from pytest_agent_eval.xdist import upcoming
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pytest_agent_eval.active_suite import ActiveSuite
-    from pytest_agent_eval.deadline import Steps
-    from pytest_agent_eval.execution.engine import Engine
+    from pytest_agent_eval.evidence.outcomes import CaseOutcome
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
-    from pytest_agent_eval.results import TrialResult
-    from pytest_agent_eval.runs.writer import RunWriter
 
 __all__ = ["EvalSession"]
-
-WORKSPACES = ".agent-eval"
-"""Begins the names of directories that hold workspaces and runs: hidden, so nothing looks there."""
 
 
 class EvalSession:
@@ -50,14 +47,17 @@ class EvalSession:
         self.report: Report | None = None
         self.problem = ""
         self.alarms: list[str] = []
-        self._run_path: Path | None = None
-        self._lock = threading.Lock()
-        self._engine: Engine | None = None
-        self._writer: RunWriter | None = None
+        self.store = RunStore(options, config.rootpath, self.suites, self.worker)
+        self.trials = Trials(
+            config,
+            options,
+            self.store,
+            session_id=str((self.worker or {}).get("testrunuid") or uuid.uuid4().hex),
+            is_worker=self.worker is not None,
+            upcoming=partial(upcoming, config),
+        )
+        self.reports = CaseReports(self)
         self._marks: Marks | None = None
-        self._workspaces = ""
-        self._in_subtests = False
-        self._on_its_way: TrialResult | None = None
         self._restore_sigterm = False
 
     # -- collection ------------------------------------------------------------------------
@@ -164,130 +164,40 @@ class EvalSession:
         """Remember what was selected, and plan the trials in pytest's order."""
         if not self.suites:
             return
-        from pytest_agent_eval.execution.engine import Engine, Job
-
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():
             suite.selected = [item.case for item in chosen if item.suite is suite]
         if self.config.option.collectonly:
             return
-        self._engine = Engine()
         self._catch_sigterm()
-        # Every worker does: the one that ends last has seen what its own agents did.
-        for suite in self.suites.values():
-            if suite.asked and suite.selected:
-                suite.remember_dataset()
-        self._engine.plan(
-            Job(item.nodeid, partial(self._steps, item.suite, item))
-            for item in chosen
-            if isinstance(item, CaseItem) and item.suite.asked
-        )
+        running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
+        asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
+        self.trials.plan(running, asked)
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
-        lines = [suite.headline() for suite in self.suites.values() if suite.asked]
-        if lines and (self.options.parallelism or 1) > 1:
-            lines.append(
-                "agent-eval: trials run one at a time in each process, in spite of "
-                f"--agent-eval-parallelism {self.options.parallelism}; -n runs several processes"
-            )
-        return lines
+        return [suite.headline() for suite in self.suites.values() if suite.asked]
 
     # -- running ---------------------------------------------------------------------------
 
-    def result(self, item: CaseItem) -> TrialResult:
-        """Wait for the engine's result of a case."""
+    def outcome(self, item: CaseItem) -> CaseOutcome:
+        """Wait for the engine's results of a case."""
         from pytest_agent_eval.errors import RunDirectoryError
+        from pytest_agent_eval.evidence.outcomes import case_outcomes
 
-        assert self._engine is not None
-        if item.suite.fixture:
-            item.runner_fixture = item.fixture(item.suite.fixture)
-        if not self._workspaces:
-            factory = item.fixture("tmp_path_factory")
-            self._workspaces = str(factory.mktemp(WORKSPACES))
         try:
-            return self._engine.result(item.nodeid)
+            results = self.trials.results(item)
         except RunDirectoryError as error:
             pytest.exit(f"agent-eval: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+        return case_outcomes(results, item.suite.varied(item.variant).config.execution.pass_)[0]
 
-    def record_broken(self, item: BrokenItem) -> TrialResult:
+    def record_broken(self, item: BrokenItem) -> CaseOutcome:
         """Store that a case could not be tried."""
-        result = item.suite.broken(item.case)
-        self.writer().append(result)
-        return result
+        from pytest_agent_eval.evidence.outcomes import case_outcomes
 
-    def _steps(self, suite: ActiveSuite, item: CaseItem, cancelled: Any) -> Steps[TrialResult]:
-        """Carry out one case, in the engine's thread, and store its result."""
-        writer = self.writer()
-        item.attempts += 1
-        result = yield from suite.steps(
-            item.case,
-            parts=self._parts(suite, item.case.name),
-            attempt=item.attempts,
-            fixture=item.runner_fixture,
-            writer=writer,
-            workspaces=self._workspaces,
-            cancelled=cancelled,
-        )
-        if not cancelled.is_set():
-            writer.append(result)
-        return result
-
-    def _parts(self, suite: ActiveSuite, case: str) -> tuple[str, ...]:
-        """Where a case lies in the run: by its name, below its suite if there are several."""
-        if len(self.suites) == 1:
-            return (case,)
-        return (suite.key.replace("/", "~"), case)
-
-    def writer(self) -> RunWriter:
-        """The run's writer; the directory is made when the first case of the session runs.
-
-        Raises:
-            RunDirectoryError: it cannot be made.
-        """
-        with self._lock:
-            if self._writer is None:
-                self._writer = self._open_writer()
-            return self._writer
-
-    def _open_writer(self) -> RunWriter:
-        from pytest_agent_eval.runs.writer import RunWriter
-
-        if self.worker is not None:
-            path = Path(self.worker["agent_eval_run"])
-            return RunWriter.join(path, str(self.worker["workerid"]))
-        from pytest_agent_eval.runs.header import make_header
-
-        header = make_header(
-            suites=(), options=self.options.to_dict(), rootdir=self.config.rootpath
-        )
-        path = self.reserve_run()
-        return RunWriter.create(path.parent, header, name=path.name)
-
-    def _runs_directory(self) -> str:
-        """Where runs are kept; beside the suite if the default place is in its dataset."""
-        runs = self.options.runs
-        for suite in self.suites.values():
-            if runs.startswith(str(suite.suite.dataset_directory) + os.sep):
-                return str(suite.suite.directory / ".agent-eval" / "runs")
-        return runs
-
-    def reserve_run(self) -> Path:
-        """The path of this session's run directory, which may not be there yet."""
-        if self._run_path is None:
-            from pytest_agent_eval.runs.names import new_run_name
-
-            self._run_path = Path(self._runs_directory(), new_run_name())
-        return self._run_path
-
-    def clean(self, item: CaseItem) -> None:
-        """Remove the workspace of a finished case if pytest's retention policy says so."""
-        policy = self.config.getini("tmp_path_retention_policy")
-        result = item.result
-        if result is None or not result.workspace or policy == "all":
-            return
-        if policy == "none" or result.status == "passed":
-            shutil.rmtree(result.workspace, ignore_errors=True)
+        result = self.trials.of(item.suite).broken(item.case, item.variant)
+        self.store.writer().append(result)
+        return case_outcomes([result], "all")[0]
 
     def _catch_sigterm(self) -> None:
         """End as on Ctrl-C when CI or ``timeout`` ends the session: agents must not outlive it."""
@@ -302,86 +212,13 @@ class EvalSession:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             self._restore_sigterm = False
 
-    def stop(self) -> None:
-        """Start nothing more and end what is running."""
-        if self._engine is not None:
-            self._engine.stop()
-
     # -- reporting -------------------------------------------------------------------------
 
-    def failure_block(self, item: CaseItem, result: TrialResult) -> str:
-        """What a person reads about a case that failed."""
-        from pytest_agent_eval.reports.failure import failure_block
-
-        run = self.writer().path
-        return failure_block(
-            result,
-            **item.suite.evidence(item.case, result, run),
-            stored_in=self.shown(run),
-            width=shutil.get_terminal_size().columns,
-            verbosity=self.config.get_verbosity(),
-        )
-
-    def annotate(
-        self,
-        item: CaseItem | BrokenItem,
-        report: pytest.TestReport,
-        raised: pytest.ExceptionInfo[BaseException] | None,
-    ) -> None:
-        """Attach the result of a case to the report that decides its outcome."""
-        result = item.result
-        if self._in_subtests:
-            return  # the report of one verdict, not of the case
-        if raised is not None and report.when == "setup" and item.owns(raised.value):
-            # pytest asks the item for a representation of failures in its call only.
-            report.longrepr = cast(Any, item.repr_failure(raised))
-        deciding = "setup" if result is not None and result.status == "error" else "call"
-        if result is None or report.when != deciding:
-            return
-        from pytest_agent_eval.reports.junit import properties
-
-        # JUnit reads them from the teardown's report, which copies the item's.
-        item.user_properties.extend(properties(result))
-        report.user_properties.extend(item.user_properties)
-        carried: Any = report
-        carried.agent_eval = (slim(result) if self.worker is not None else result).to_dict()
-        self._on_its_way = result
-        if report.skipped and isinstance(report.longrepr, tuple):
-            path, line, _ = item.location
-            report.longrepr = (path, (line or 0) + 1, f"Skipped: {result.reason}")
-
     def receive(self, report: Any) -> None:
-        """Take the result on a report, in the process that reports."""
-        carried = getattr(report, "agent_eval", None)
-        if carried is None or self.worker is not None:
-            return
-        result, self._on_its_way = self._on_its_way, None
-        if result is None:  # it came from a worker
-            from pytest_agent_eval.results import TrialResult
-
-            result = TrialResult.from_dict(carried)
-        if isinstance(report.longrepr, str):  # xdist turns the block into text
-            report.longrepr = FailureText(report.longrepr)
-        self._report().add(result)
-        self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
-
-    def report_subtests(self, item: CaseItem, subtests: pytest.Subtests) -> None:
-        """Report each verdict as a subtest; what a gated judge refuses is an expected failure."""
-        assert item.result is not None
-        self._in_subtests = True
-        try:
-            for verdict in item.result.verdicts:
-                with subtests.test(msg=verdict.judge):
-                    said = f"{verdict.judge}: {verdict.error or verdict.rationale}"
-                    refused = bool(verdict.error) or verdict.passed is False
-                    if verdict.skipped:
-                        pytest.skip(said)
-                    elif refused and item.suite.is_gated(verdict.judge):
-                        pytest.xfail(f"{said} (its gate decides)")
-                    elif refused:
-                        pytest.fail(said, pytrace=False)
-        finally:
-            self._in_subtests = False
+        """Take the results on a report, in the process that reports."""
+        for result in self.reports.receive(report):
+            self._report().add(result)
+            self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
 
     def infos(self) -> dict[str, Any]:
         """Worker: what the controller needs to know of each suite; primitives only."""
@@ -401,32 +238,39 @@ class EvalSession:
 
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
-        self.stop()
-        changes = [suite.dataset_changes() for suite in self.suites.values()]
-        self.alarms = [*self.alarms, *filter(None, changes)]
+        self.trials.stop()
+        self.alarms = [*self.alarms, *self.trials.dataset_changes()]
         if self.worker is not None:
-            if self._writer is not None:
-                self._writer.close()
+            if self.store.opened is not None:
+                self.store.opened.close()
             return
         if self.problem:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if self.report is None:
+        if self.report is None and self.store.opened is None:
             return
+        report = self._report()
+        ended = self.trials.unasked()
+        if ended:
+            report.notes.append(
+                f"{ended} more {'trial' if ended == 1 else 'trials'} had ended ahead of pytest: "
+                "stored, but not counted here"
+            )
         for suite in self.suites.values():
             if suite.asked:
-                self.report.learn(suite.info(), suite.notes)
-        status = self.report.finish(
-            self.writer(),
+                report.learn(suite.info(), suite.notes)
+        status = report.finish(
+            self.store.writer(),
             mode=self.options.gate,
             exit_status=int(session.exitstatus),
-            interrupted=bool(session.shouldstop or session.shouldfail),
+            interrupted=bool(session.shouldstop or session.shouldfail)
+            or session.exitstatus == pytest.ExitCode.INTERRUPTED,
         )
         if self.alarms and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
         session.exitstatus = status
-        if self.report.summary is not None:
+        if report.summary is not None:
             self.config.hook.pytest_agent_eval_run_finished(
-                config=self.config, summary=self.report.summary
+                config=self.config, summary=report.summary
             )
 
     def print_summary(self, reporter: pytest.TerminalReporter) -> None:
@@ -434,7 +278,7 @@ class EvalSession:
         if self.problem and self.worker is None:
             reporter.write_line(f"ERROR: {self.problem}", red=True, bold=True)
         if self.report is not None and self.worker is None:
-            self.report.print(reporter, self.shown(self.writer().path))
+            self.report.print(reporter, self.shown(self.store.writer().path))
         for alarm in self.alarms if self.worker is None else ():
             reporter.write_line(alarm, red=True, bold=True)
 
@@ -468,21 +312,3 @@ def _merged(answers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
     for answer in reversed(list(answers)):
         merged.update(answer or {})
     return merged
-
-
-def slim(result: TrialResult) -> TrialResult:
-    """A result small enough to travel: long texts cut, what is only on disk left out."""
-    verdicts = tuple(
-        replace(v, rationale=_short(v.rationale), error=_short(v.error), detail="")
-        for v in result.verdicts
-    )
-    return replace(result, verdicts=verdicts, reason=_short(result.reason), notes=())
-
-
-def _short(text: str) -> str:
-    """Cut, and without the lone surrogates that cannot be sent."""
-    return text[:_TRAVELS].encode("utf-8", "backslashreplace").decode()
-
-
-_TRAVELS = 500
-"""Characters of a rationale that a worker sends to the controller."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_agent_eval.run_store import RUN
+
 if TYPE_CHECKING:
     from pytest_agent_eval.session import EvalSession
 
-__all__ = ["Transport"]
+__all__ = ["Transport", "upcoming"]
 
-RUN = "agent_eval_run"
 SUITES = "agent_eval_suites"
 PROBLEM = "agent_eval_problem"
 ALARMS = "agent_eval_alarms"
@@ -30,7 +31,7 @@ class Transport:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Controller: tell a worker that is about to start where the run is stored."""
-        node.workerinput[RUN] = str(self._session.reserve_run())
+        node.workerinput[RUN] = str(self._session.store.reserve())
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:
@@ -48,3 +49,24 @@ class Transport:
             output[SUITES] = self._session.infos()
             output[PROBLEM] = self._session.problem
             output[ALARMS] = self._session.alarms
+
+
+def upcoming(config: pytest.Config) -> list[str]:
+    """Worker: node ids of the items that it will run after the one it is at, in order.
+
+    Only those that no other worker can take over. Reads xdist's own queue, for which it has no
+    interface; where that looks different nothing is known to come.
+    """
+    for plugin in config.pluginmanager.get_plugins():
+        queue, session = getattr(plugin, "torun", None), getattr(plugin, "session", None)
+        if queue is None or session is None:
+            continue
+        try:
+            with queue.lock() as waiting:
+                indices = [plugin.nextitem_index, *waiting]
+        except (AttributeError, TypeError):
+            return []
+        if config.getoption("dist", "") == "worksteal":
+            del indices[1:]  # of the others, some may be stolen
+        return [session.items[index].nodeid for index in indices if isinstance(index, int)]
+    return []

@@ -36,9 +36,24 @@ class CaseOutcome:
         """The case has a result: it was not left out because the session's budget was spent."""
         return not all(t.status == "skipped" and t.kind == "budget" for t in self.trials)
 
+    @property
+    def told(self) -> TrialResult:
+        """The trial that shows best what became of the case."""
+        return next((t for t in self.trials if t.status == self.status), self.trials[0])
+
+    @property
+    def reason(self) -> str:
+        """Why the case did not pass, in one sentence; empty if it did."""
+        if self.status == "passed":
+            return ""
+        if len(self.trials) == 1:
+            return self.told.reason
+        passed = sum(trial.status == "passed" for trial in self.trials)
+        return f"{passed} of {len(self.trials)} trials passed: {self.told.reason}"
+
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types: what became of the case and where its record is."""
-        told = next((t for t in self.trials if t.status == self.status), self.trials[0])
+        told = self.told
         data: dict[str, Any] = {"status": self.status, "split": self.split}
         for name in ("kind", "reason", "group", "category"):
             if value := getattr(told, name):

@@ -56,12 +56,14 @@ class Lane:
         limit: jobs at once.
         ahead: jobs start before they are asked for.
         is_async: they spend their time awaited in the event loop.
+        open: they may start at all.
         running: jobs whose agent is at work.
     """
 
     limit: int
     ahead: bool = True
     is_async: bool = False
+    open: bool = True
     running: int = 0
 
 
@@ -74,12 +76,14 @@ class Job:
         steps: carries it out; gets an event that is set when the session wants it to end.
         lane: the lane it runs in; None for one of its own.
         name: shown to people.
+        ahead: False where it is to start only when it is asked for.
     """
 
     key: Hashable
     steps: Callable[[threading.Event], Steps[TrialResult]]
     lane: Lane | None = None
     name: str = ""
+    ahead: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ class Engine:
             for job in jobs:
                 task = _Task(job, len(self._tasks))
                 self._tasks[job.key] = task
-                if task.lane.ahead:
+                if task.lane.ahead and job.ahead:
                     lane = self._ahead.setdefault(id(task.lane), (task.lane, deque()))
                     lane[1].append(task)
 
@@ -336,7 +340,7 @@ class Engine:
         return first if first.index <= self._position + self._window else None
 
     def _has_room(self, lane: Lane) -> bool:
-        if lane.running >= lane.limit:
+        if not lane.open or lane.running >= lane.limit:
             return False
         return not lane.is_async or self._preparing < _PREPARING
 

@@ -101,7 +101,7 @@ class SuiteRuntime:
         """Work out what the trials of a suite share.
 
         Args:
-            suite: the suite.
+            suite: the suite, as the variant changes it.
             suite_key: as in the attribute.
             runner: made for this suite.
             judges: made for this suite.
@@ -113,7 +113,7 @@ class SuiteRuntime:
         Raises:
             TemplateError: a template that cannot be parsed.
         """
-        config = suite.variants[variant] if variant else suite.config
+        config = suite.config
         execution = config.execution
         env, notes = resolve_variables(execution.env, os.environ, key="execution.env")
         return cls(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.reports.numbers import count, score, seconds
 from pytest_agent_eval.reports.printable import (
     display_width,
@@ -19,7 +20,7 @@ from pytest_agent_eval.reports.printable import (
 )
 from pytest_agent_eval.results import TrialResult, Verdict
 
-__all__ = ["failure_block", "headline", "input_lines", "verdict_state"]
+__all__ = ["case_block", "failure_block", "headline", "input_lines", "verdict_state"]
 
 STATES = ("failed", "error", "passed", "recorded", "skipped")
 """What a verdict came to, in the order of the table."""
@@ -126,6 +127,42 @@ def failure_block(
         blocks.append(_section("notes", lines))
     blocks.append(_places(result, stored_in))
     return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def case_block(
+    outcome: CaseOutcome,
+    evidence: Callable[[TrialResult], Mapping[str, Any]],
+    *,
+    stored_in: str = "",
+    width: int = 80,
+    verbosity: int = 0,
+) -> str:
+    """The failure block of a case: of its trial, or of the trial that shows best what happened,
+    below one line for each of its trials.
+
+    Args:
+        outcome: of the case.
+        evidence: ``input`` and ``output_tail`` of a trial, as :func:`failure_block` takes them.
+        stored_in: as of :func:`failure_block`.
+        width: columns.
+        verbosity: pytest's.
+    """
+    told = outcome.told
+    block = failure_block(
+        told, **evidence(told), stored_in=stored_in, width=width, verbosity=verbosity
+    )
+    if len(outcome.trials) == 1:
+        return block
+    passed = sum(trial.status == "passed" for trial in outcome.trials)
+    said = f"{outcome.label}: {passed} of {len(outcome.trials)} trials passed"
+    lines = [shortened(f"{said}; trial {told.trial}: {_what(told)}", width)]
+    lines += [
+        shortened(
+            f"  trial {trial.trial}  {trial.status:9}  {one_line(trial.reason)}", width
+        ).rstrip()
+        for trial in outcome.trials
+    ]
+    return "\n".join((*lines, "", block))
 
 
 def _rows(result: TrialResult) -> list[_Row]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.reports.numbers import score
 from pytest_agent_eval.reports.printable import printable, shortened
 from pytest_agent_eval.results import TrialResult, Verdict
@@ -11,29 +14,36 @@ __all__ = ["properties"]
 _LONGEST = 500
 
 
-def properties(result: TrialResult) -> list[tuple[str, str]]:
-    """Name and value of each property of a trial, without characters that XML forbids.
+def properties(outcome: CaseOutcome) -> list[tuple[str, str]]:
+    """Name and value of each property of a case, without characters that XML forbids.
 
     ``agent_eval.split``, ``.group``, ``.category``, ``.variant``, ``.trial``, ``.status``,
     ``.kind``, ``.cost_usd``, ``.duration_s``, ``.record`` and, for each judge,
     ``agent_eval.verdict.<judge>`` (``true``, ``4``, ``skipped``, ``error``) and
-    ``agent_eval.rationale.<judge>``. What is unknown is left out.
+    ``agent_eval.rationale.<judge>``. What is unknown is left out. Of a case with several trials
+    ``.trial`` lists their numbers, ``.status`` is the case's, cost and duration are sums, and what
+    each trial has of its own has the trial's number behind its name: ``.record.2``.
     """
-    pairs = [
-        ("split", result.split),
-        ("group", result.group),
-        ("category", result.category),
-        ("variant", result.variant),
-        ("trial", str(result.trial)),
-        ("status", result.status),
-        ("kind", result.kind),
-        ("cost_usd", None if result.usage.cost_usd is None else f"{result.usage.cost_usd:.6g}"),
-        ("duration_s", f"{result.duration_s:.3f}"),
-        ("record", result.record),
+    first, several = outcome.trials[0], len(outcome.trials) > 1
+    costs = [t.usage.cost_usd for t in outcome.trials if t.usage.cost_usd is not None]
+    pairs: list[tuple[str, str | None]] = [
+        ("split", first.split),
+        ("group", first.group),
+        ("category", first.category),
+        ("variant", first.variant),
+        ("trial", ",".join(str(trial.trial) for trial in outcome.trials)),
+        ("status", outcome.status),
+        ("kind", outcome.told.kind),
+        ("cost_usd", f"{math.fsum(costs):.6g}" if costs else None),
+        ("duration_s", f"{math.fsum(trial.duration_s for trial in outcome.trials):.3f}"),
     ]
-    for verdict in _all_verdicts(result):
-        pairs.append((f"verdict.{verdict.judge}", _said(verdict)))
-        pairs.append((f"rationale.{verdict.judge}", verdict.error or verdict.rationale))
+    for trial in outcome.trials:
+        behind = f".{trial.trial}" if several else ""
+        pairs.append((f"record{behind}", trial.record))
+        for verdict in _all_verdicts(trial):
+            pairs.append((f"verdict.{verdict.judge}{behind}", _said(verdict)))
+            said = verdict.error or verdict.rationale
+            pairs.append((f"rationale.{verdict.judge}{behind}", said))
     return [
         (f"agent_eval.{printable(name)}", shortened(printable(value), _LONGEST))
         for name, value in pairs

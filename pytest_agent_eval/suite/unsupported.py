@@ -46,10 +46,6 @@ def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
         yield "execution.mode", "mode batch is"
     if execution.steps:
         yield "execution.steps", "steps are"
-    if execution.trials > 1:
-        yield "execution.trials", "more than one trial is"
-    if execution.retries > 0:
-        yield "execution.retries", "retries are"
 
 
 def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
@@ -104,5 +100,3 @@ def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
         yield "reward", "reward is"
     if config.mlflow is not None:
         yield "mlflow", "logging to MLflow is"
-    if suite.variants:
-        yield ("variants" if config.variants else "matrix"), "variants are"

@@ -181,7 +181,8 @@ def test_what_is_not_supported_yet_is_one_clear_error(project: Project) -> None:
     project.suite(
         """\
         dataset: {path: cases}
-        execution: {prompt: "{message}", trials: 3}
+        execution: {prompt: "{message}"}
+        reward: {judge: polite}
         runner: {type: claude-code}
         judges:
           - {name: polite, llm_rubric: Is it polite?, feedback_type: bool}

@@ -114,7 +114,10 @@ def test_stopping_early_does_not_decide(project: Project) -> None:
     assert result.ret == 1
     result.stdout.fnmatch_lines(["GATE score min_mean*not decided*1 of 5*"])
     assert project.summary()["complete"] is False
-    assert len(project.results()) == 1
+    assert "case-001" in project.results()
+    result = project.run("--agent-eval", "-x", "--agent-eval-parallelism", "1")
+    assert result.ret == 1
+    assert set(project.results()) == {"case-001"}
 
 
 def test_the_summary_says_what_the_sample_shows(project: Project) -> None:

@@ -6,8 +6,13 @@ from xml.sax.saxutils import quoteattr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_agent_eval.reports.junit import properties
+from pytest_agent_eval.evidence.outcomes import case_outcomes
+from pytest_agent_eval.reports import junit
 from pytest_agent_eval.results import TrialResult, Usage, Verdict
+
+
+def properties(*trials: TrialResult) -> list[tuple[str, str]]:
+    return junit.properties(case_outcomes(trials, "all")[0])
 
 
 def test_properties() -> None:
@@ -52,6 +57,40 @@ def test_what_was_never_started_has_no_execution() -> None:
     names = [name for name, _ in properties(TrialResult("s", "a", "dev", "error"))]
     assert "agent_eval.verdict.execution" not in names
     assert "agent_eval.cost_usd" not in names
+
+
+def test_several_trials_are_told_apart_and_summed_up() -> None:
+    first = TrialResult(
+        "s",
+        "a",
+        "dev",
+        "passed",
+        verdicts=(Verdict("schema", True, passed=True),),
+        duration_s=1.0,
+        usage=Usage(cost_usd=0.5),
+        record="cases/a/1",
+    )
+    second = TrialResult(
+        "s",
+        "a",
+        "dev",
+        "failed",
+        "verdict",
+        trial=2,
+        verdicts=(Verdict("schema", False, "no total", passed=False),),
+        duration_s=2.0,
+        usage=Usage(cost_usd=0.25),
+        record="cases/a/2",
+    )
+    found = dict(properties(first, second))
+    assert found["agent_eval.trial"] == "1,2"
+    assert found["agent_eval.status"] == "failed"
+    assert found["agent_eval.kind"] == "verdict"
+    assert found["agent_eval.cost_usd"] == "0.75"
+    assert found["agent_eval.duration_s"] == "3.000"
+    assert found["agent_eval.record.2"] == "cases/a/2"
+    assert found["agent_eval.verdict.schema.1"] == "true"
+    assert found["agent_eval.verdict.schema.2"] == "false"
 
 
 anything = st.text(st.characters(), max_size=600)

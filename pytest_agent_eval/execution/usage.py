@@ -1,0 +1,50 @@
+"""Adding up what several invocations of one trial cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_agent_eval.results import Usage
+
+__all__ = ["add_usage"]
+
+
+def add_usage(first: Usage, second: Usage) -> Usage:
+    """What both cost together. What only one of them knows is taken as the sum."""
+    return Usage(
+        cost_usd=_plus(first.cost_usd, second.cost_usd),
+        input_tokens=_plus(first.input_tokens, second.input_tokens),
+        output_tokens=_plus(first.output_tokens, second.output_tokens),
+        cache_read_tokens=_plus(first.cache_read_tokens, second.cache_read_tokens),
+        cache_create_tokens=_plus(first.cache_create_tokens, second.cache_create_tokens),
+        num_turns=_plus(first.num_turns, second.num_turns),
+        model=second.model or first.model,
+        models_used=tuple(dict.fromkeys((*first.models_used, *second.models_used))),
+        per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
+        per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
+    )
+
+
+def _plus(first: Any, second: Any) -> Any:
+    """The sum of two numbers, of which one may be unknown (None)."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    found = dict(first)
+    for name, value in second.items():
+        known = found.get(name)
+        if isinstance(known, Mapping) and isinstance(value, Mapping):
+            found[name] = _merged(known, value)
+        elif _is_number(known) and _is_number(value):
+            found[name] = known + value
+        else:
+            found[name] = value
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

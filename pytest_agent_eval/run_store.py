@@ -1,0 +1,94 @@
+"""Where a session's results are stored: which run directory, and its writer."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.options import Options
+    from pytest_agent_eval.runs.writer import RunWriter
+
+__all__ = ["RunStore"]
+
+RUN = "agent_eval_run"
+"""Key under which the controller of pytest-xdist tells its workers the path of the run."""
+
+
+class RunStore:
+    """The run of one session; the directory is made when something is stored for the first time.
+
+    Args:
+        options: of the session.
+        rootdir: of the session.
+        suites: those that are open, by key.
+        worker: what the controller of pytest-xdist told this worker; None in every other process.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        rootdir: Path,
+        suites: Mapping[str, ActiveSuite],
+        worker: Mapping[str, Any] | None,
+    ) -> None:
+        self._options = options
+        self._rootdir = rootdir
+        self._suites = suites
+        self._worker = worker
+        self._path: Path | None = None
+        self._lock = threading.Lock()
+        self._writer: RunWriter | None = None
+
+    def writer(self) -> RunWriter:
+        """The run's writer.
+
+        Raises:
+            RunDirectoryError: it cannot be made.
+        """
+        with self._lock:
+            if self._writer is None:
+                self._writer = self._open()
+            return self._writer
+
+    @property
+    def opened(self) -> RunWriter | None:
+        """The run's writer if it was made."""
+        return self._writer
+
+    def reserve(self) -> Path:
+        """The path of this session's run directory, which may not be there yet."""
+        if self._path is None:
+            from pytest_agent_eval.runs.names import new_run_name
+
+            self._path = Path(self.directory(), new_run_name())
+        return self._path
+
+    def directory(self) -> str:
+        """Where runs are kept; beside the suite if the default place is in its dataset."""
+        runs = self._options.runs
+        for suite in self._suites.values():
+            if runs.startswith(str(suite.suite.dataset_directory) + os.sep):
+                return str(suite.suite.directory / ".agent-eval" / "runs")
+        return runs
+
+    def parts(self, suite: ActiveSuite, label: str) -> tuple[str, ...]:
+        """Where a case lies in the run: by its name, below its suite if there are several."""
+        if len(self._suites) == 1:
+            return (label,)
+        return (suite.key.replace("/", "~"), label)
+
+    def _open(self) -> RunWriter:
+        from pytest_agent_eval.runs.writer import RunWriter
+
+        if self._worker is not None:
+            return RunWriter.join(Path(self._worker[RUN]), str(self._worker["workerid"]))
+        from pytest_agent_eval.runs.header import make_header
+
+        header = make_header(suites=(), options=self._options.to_dict(), rootdir=self._rootdir)
+        path = self.reserve()
+        return RunWriter.create(path.parent, header, name=path.name)

@@ -1,0 +1,245 @@
+"""The trials of one suite in one session: what they share, and how each is carried out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_agent_eval.deadline import DeadlineExceeded, Step
+from pytest_agent_eval.errors import AgentEvalError, RunnerError, TemplateError
+from pytest_agent_eval.execution.manifest import CaseManifest, case_manifest, changed_in
+from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.execution.trial import trial_steps
+from pytest_agent_eval.execution.usage import add_usage
+from pytest_agent_eval.results import FailureKind, Status, TrialResult
+from pytest_agent_eval.runners.base import RunnerContext
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.cases import BrokenCase, Case
+    from pytest_agent_eval.deadline import Steps
+    from pytest_agent_eval.runs.writer import RunWriter
+
+__all__ = ["SuiteTrials", "TrialPlace"]
+
+
+class TrialPlace:
+    """Where one trial is kept while it runs and afterwards.
+
+    Attributes:
+        parts: path components of its directory in the run, the trial's number last.
+        record: the same as one path, with slashes, as it is stored.
+        workspaces: directory for its workspace (absolute).
+    """
+
+    def __init__(self, parts: tuple[str, ...], trial: int, attempt: int, workspaces: str) -> None:
+        number = str(trial) if attempt == 1 else f"{trial}.{attempt}"
+        self.parts = (*parts, number)
+        self.record = "/".join(("cases", *self.parts))
+        self.workspaces = (
+            workspaces if attempt == 1 else os.path.join(workspaces, f"attempt-{attempt}")
+        )
+
+
+class SuiteTrials:
+    """Carries out the trials of one suite; used from several threads at once.
+
+    Attributes:
+        fixture_value: of the pytest fixture that is the suite's runner, once it is set up.
+    """
+
+    def __init__(self, suite: ActiveSuite) -> None:
+        self.fixture_value: Any = None
+        self._suite = suite
+        self._lock = threading.Lock()
+        self._shared: dict[str | None, tuple[Any, SuiteRuntime]] = {}
+        self._files: CaseManifest | None = None
+
+    def steps(
+        self,
+        case: Case,
+        *,
+        variant: str | None,
+        trial: int,
+        place: Callable[[], TrialPlace],
+        writer: RunWriter,
+        cancelled: threading.Event,
+    ) -> Steps[TrialResult]:
+        """Carry out one trial; advanced by the engine.
+
+        Args:
+            case: the case.
+            variant: name of the variant, or None.
+            trial: 1-based.
+            place: where it is kept; asked again for each attempt.
+            writer: of the run.
+            cancelled: set when the session wants the trial to end.
+        """
+        retries = self._suite.varied(variant).config.execution.retries
+        failed: list[TrialResult] = []
+        while True:
+            result = yield from self._attempt(case, variant, trial, place(), writer, cancelled)
+            lost = result.status == "error" and result.kind == "infrastructure"
+            if not lost or len(failed) >= retries or cancelled.is_set():
+                return _together(failed, result)
+            delay = min(_FIRST_DELAY_S * 2.0 ** len(failed), _LONGEST_DELAY_S)
+            failed.append(result)
+            with contextlib.suppress(DeadlineExceeded):  # cancelled
+                yield Step(partial(cancelled.wait, delay), delay + 1)
+
+    def _attempt(
+        self,
+        case: Case,
+        variant: str | None,
+        trial: int,
+        place: TrialPlace,
+        writer: RunWriter,
+        cancelled: threading.Event,
+    ) -> Steps[TrialResult]:
+        try:
+            shared = self.shared(variant, writer.run_id)
+        except (RunnerError, TemplateError) as error:
+            return self.unstarted(case, variant, trial, "error", "infrastructure", str(error))
+        if not os.path.isdir(place.workspaces):  # also where an agent removed what was above it
+            os.makedirs(place.workspaces, exist_ok=True)
+        return (
+            yield from trial_steps(
+                shared,
+                case,
+                trial,
+                directory=writer.trial_directory(*place.parts),
+                record_path=place.record,
+                workspace_root=place.workspaces,
+                cancelled=cancelled,
+            )
+        )
+
+    def shared(self, variant: str | None, run_id: str) -> SuiteRuntime:
+        """What all trials of a variant share: made once, or once for each value of a fixture.
+
+        Raises:
+            RunnerError, TemplateError: it cannot be made.
+        """
+        with self._lock:
+            made = self._shared.get(variant)
+            if made is None or made[0] is not self.fixture_value:
+                made = (self.fixture_value, self._make(variant, run_id))
+                self._shared[variant] = made
+            return made[1]
+
+    def _make(self, variant: str | None, run_id: str) -> SuiteRuntime:
+        active = self._suite
+        suite = active.varied(variant)
+        context = RunnerContext(
+            suite=suite,
+            rootdir=active.rootdir,
+            fixtures={active.fixture: self.fixture_value} if active.fixture else {},
+            max_output_bytes=active.options.max_output,
+            literal=active.literal,
+        )
+        return SuiteRuntime.of(
+            suite,
+            suite_key=active.key,
+            runner=active.runner_types[suite.config.runner.type](context),
+            judges=active.judges[variant],
+            rootdir=active.rootdir,
+            run_id=run_id,
+            model=active.options.model,
+            variant=variant,
+        )
+
+    # -- the dataset -----------------------------------------------------------------------
+
+    def remember_dataset(self) -> None:
+        """Take stock of the whole dataset before the first agent starts."""
+        self._files = case_manifest(str(self._suite.suite.dataset_directory))
+
+    def dataset_changes(self) -> str:
+        """What has changed in the dataset since, as a sentence; empty if nothing has.
+
+        A trial notices what its agent does to its own case. This notices the other cases.
+        """
+        if self._files is None:
+            return ""
+        changed = changed_in(str(self._suite.suite.dataset_directory), self._files)
+        if not changed:
+            return ""
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        return (
+            f"{self._suite.key}: the dataset was changed during the run, by an agent or by hand: "
+            f"{', '.join(changed[:5])}{more}"
+        )
+
+    # -- results of what did not run ---------------------------------------------------------
+
+    def broken(self, case: BrokenCase, variant: str | None) -> TrialResult:
+        """The result of a case that cannot be tried."""
+        return TrialResult(
+            suite=self._suite.key,
+            case=case.name,
+            variant=variant,
+            split="",
+            status="error",
+            kind="case",
+            reason=case.error.message,
+        )
+
+    def unstarted(
+        self,
+        case: Case,
+        variant: str | None,
+        trial: int,
+        status: Status,
+        kind: FailureKind,
+        reason: str,
+    ) -> TrialResult:
+        """The result of a trial whose agent was not started."""
+        return TrialResult(
+            suite=self._suite.key,
+            case=case.name,
+            split=case.split,
+            group=case.group,
+            tags=dict(case.tags),
+            category=case.category,
+            trial=trial,
+            variant=variant,
+            status=status,
+            kind=kind,
+            reason=reason,
+        )
+
+    def evidence(self, case: Case, result: TrialResult, run: Path) -> dict[str, Any]:
+        """What the failure block shows besides the verdicts: the input, the end of the output."""
+        from pytest_agent_eval.execution.verdict import last_said
+
+        try:
+            asked: Mapping[str, Any] | None = case.input()
+        except AgentEvalError:
+            asked = None
+        told = result.execution is not None and result.execution.detail
+        tail = last_said(str(run / result.record)) if result.record and not told else ""
+        return {"input": asked, "output_tail": tail}
+
+
+_FIRST_DELAY_S = 1.0
+_LONGEST_DELAY_S = 30.0
+"""Before an attempt is repeated; doubled each time."""
+
+
+def _together(failed: Sequence[TrialResult], last: TrialResult) -> TrialResult:
+    """The last attempt, with what the attempts before it cost."""
+    if not failed:
+        return last
+    notes = tuple(
+        f"attempt {number} failed: {one.reason}" for number, one in enumerate(failed, start=1)
+    )
+    usage = last.usage
+    for one in failed:
+        usage = add_usage(usage, one.usage)
+    return replace(last, usage=usage, notes=(*notes, *last.notes))

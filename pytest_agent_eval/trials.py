@@ -1,0 +1,274 @@
+"""The trials of one session: planned in pytest's order, carried out by the engine, stored."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_agent_eval.items import CaseItem
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.deadline import Steps
+    from pytest_agent_eval.execution.engine import Engine, Lane
+    from pytest_agent_eval.options import Options
+    from pytest_agent_eval.results import TrialResult
+    from pytest_agent_eval.run_store import RunStore
+    from pytest_agent_eval.runs.spending import Spending
+    from pytest_agent_eval.suite_trials import SuiteTrials
+
+__all__ = ["Trials"]
+
+WORKSPACES = ".agent-eval"
+"""Begins the names of directories that hold workspaces and runs: hidden, so nothing looks there."""
+
+Key = tuple[str, int]
+"""Node id of an item, and the number of the trial: what the engine knows a job by."""
+
+
+class Trials:
+    """Owns the engine of one pytest process.
+
+    Args:
+        config: of the session.
+        options: of the session.
+        store: where results go.
+        session_id: the same in all processes of a session, and in no other session.
+        is_worker: this is a worker of pytest-xdist.
+        upcoming: an xdist worker's items that it will certainly run, in order.
+    """
+
+    def __init__(
+        self,
+        config: pytest.Config,
+        options: Options,
+        store: RunStore,
+        *,
+        session_id: str,
+        is_worker: bool,
+        upcoming: Callable[[], Sequence[str]],
+    ) -> None:
+        self._config = config
+        self._options = options
+        self._store = store
+        self._session_id = session_id
+        self._is_worker = is_worker
+        self._upcoming = upcoming
+        self._engine: Engine | None = None
+        self._suites: dict[str, SuiteTrials] = {}
+        self._lanes: dict[tuple[str, str | None], Lane] = {}
+        self._attempts: Counter[tuple[str, int]] = Counter()
+        self._items: dict[str, CaseItem] = {}
+        self._workspaces = ""
+        self._spending: Spending | None = None
+        self.alone = _alone(config)
+        self.parallelism = 1
+
+    # -- planning --------------------------------------------------------------------------
+
+    def of(self, suite: ActiveSuite) -> SuiteTrials:
+        """The trials of one suite."""
+        found = self._suites.get(suite.key)
+        if found is None:
+            from pytest_agent_eval.suite_trials import SuiteTrials
+
+            found = self._suites[suite.key] = SuiteTrials(suite)
+        return found
+
+    def plan(self, items: Sequence[CaseItem], suites: Iterable[ActiveSuite]) -> None:
+        """Make the engine, and tell it what will be asked for.
+
+        Args:
+            items: the cases that will run, in pytest's order.
+            suites: those they belong to.
+        """
+        from pytest_agent_eval.execution.engine import Engine, Job
+
+        self._items = {item.nodeid: item for item in items}
+        for suite in suites:
+            self._make_lanes(suite, [item for item in items if item.suite is suite])
+            # Every worker does: the one that ends last has seen what its own agents did.
+            self.of(suite).remember_dataset()
+        limits = [lane.limit for lane in self._lanes.values()]
+        self.parallelism = max(limits, default=1)
+        self._engine = Engine(
+            self._options.parallelism or self.parallelism,
+            judging=self._options.judge_parallelism,
+            window=self._window(),
+        )
+        self._engine.plan(
+            Job(
+                (item.nodeid, trial),
+                partial(self._steps, item, trial),
+                lane=self._lanes[item.suite.key, item.variant],
+                name=item.name,
+                ahead=not _may_be_skipped(item),
+            )
+            for item in items
+            for trial in range(1, item.trials + 1)
+        )
+
+    def _window(self) -> int | None:
+        """How far ahead trials start; with -x as few as possible are paid for in vain."""
+        option = self._config.option
+        if self._is_worker or self.alone:
+            return 0
+        if getattr(option, "maxfail", 0) or getattr(option, "stepwise", False):
+            return self.parallelism - 1
+        return None
+
+    def _make_lanes(self, suite: ActiveSuite, items: Sequence[CaseItem]) -> None:
+        from pytest_agent_eval.execution.engine import Lane
+
+        ahead = not self._is_worker and not self.alone
+        scope = next(item.fixture_scope(suite.fixture) for item in items) if suite.fixture else ""
+        one_by_one = bool(scope) and not _outlives(scope, [*self._items], suite, items)
+        for variant in suite.variants:
+            config = suite.varied(variant).config
+            limit = self._options.parallelism or config.execution.parallelism
+            if self._is_worker and self._options.parallelism is None:
+                limit = 1
+            reason = self.alone or suite.shares_workspace(variant)
+            if one_by_one:
+                reason = reason or f"fixture {suite.fixture} has the scope of a {scope}"
+            if reason:
+                if limit > 1:
+                    suite.one_at_a_time = reason
+                limit = 1
+            self._lanes[suite.key, variant] = Lane(
+                limit, ahead=ahead and not one_by_one, open=not scope
+            )
+
+    # -- running ---------------------------------------------------------------------------
+
+    def results(self, item: CaseItem) -> list[TrialResult]:
+        """Wait for the results of a case's trials.
+
+        Raises:
+            Stopped: the session has ended.
+            RunDirectoryError: nothing can be stored.
+        """
+        assert self._engine is not None
+        trials = self.of(item.suite)
+        if item.suite.fixture:
+            trials.fixture_value = item.fixture(item.suite.fixture)
+            for variant in item.suite.variants:
+                self._lanes[item.suite.key, variant].open = True
+        if not self._workspaces:
+            factory = item.fixture("tmp_path_factory")
+            self._workspaces = str(factory.mktemp(WORKSPACES))
+        keys = self._keys(item)
+        self._engine.begin(keys)
+        if self._is_worker and self._options.parallelism is not None:
+            for nodeid in self._upcoming():
+                if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
+                    self._engine.begin(self._keys(self._items[nodeid]))
+        # What reports a case is imported while the first agents work.
+        import pytest_agent_eval.reporting
+        import pytest_agent_eval.reports.failure
+        import pytest_agent_eval.reports.junit  # noqa: F401
+
+        return [self._engine.result(key) for key in keys]
+
+    def _keys(self, item: CaseItem) -> list[Key]:
+        return [(item.nodeid, trial) for trial in range(1, item.trials + 1)]
+
+    def _steps(self, item: CaseItem, trial: int, cancelled: threading.Event) -> Steps[TrialResult]:
+        """Carry out one trial, in a thread of the engine, and store its result."""
+        from pytest_agent_eval.execution.engine import Stopped
+        from pytest_agent_eval.suite_trials import TrialPlace
+
+        trials = self.of(item.suite)
+        spent = self._spent()
+        if spent:
+            return trials.unstarted(item.case, item.variant, trial, "skipped", "budget", spent)
+        writer = self._store.writer()
+
+        def place() -> TrialPlace:
+            self._attempts[item.nodeid, trial] += 1
+            attempt = self._attempts[item.nodeid, trial]
+            parts = self._store.parts(item.suite, item.name)
+            return TrialPlace(parts, trial, attempt, self._workspaces)
+
+        result = yield from trials.steps(
+            item.case,
+            variant=item.variant,
+            trial=trial,
+            place=place,
+            writer=writer,
+            cancelled=cancelled,
+        )
+        if cancelled.is_set():  # the agent or a judge was cut short
+            raise Stopped
+        writer.append(result)
+        if self._spending is not None:
+            self._spending.add(result.usage.cost_usd)
+        return result
+
+    def _spent(self) -> str:
+        """Why no more trials start; empty while the session's budget lasts."""
+        limit = self._options.max_cost
+        if limit is None:
+            return ""
+        if self._spending is None:
+            from pytest_agent_eval.runs.spending import Spending
+
+            self._spending = Spending(self._store.writer().path, self._session_id)
+        total = self._spending.total()
+        if total < limit:
+            return ""
+        return f"not run: the session's budget of ${limit:g} is spent (${total:.2f})"
+
+    def unasked(self) -> int:
+        """How many trials had ended when the session did, before they were asked for."""
+        return len(self._engine.unasked()) if self._engine is not None else 0
+
+    def stop(self) -> None:
+        """Start nothing more and end what is running."""
+        if self._engine is not None:
+            self._engine.stop()
+
+    def dataset_changes(self) -> list[str]:
+        """What has changed in the datasets since the session began, one sentence each."""
+        return [text for suite in self._suites.values() if (text := suite.dataset_changes())]
+
+    def clean(self, item: CaseItem) -> None:
+        """Remove the workspaces of a finished case if pytest's retention policy says so."""
+        policy = self._config.getini("tmp_path_retention_policy")
+        if item.outcome is None or policy == "all":
+            return
+        for result in item.outcome.trials:
+            if result.workspace and (policy == "none" or item.outcome.status == "passed"):
+                shutil.rmtree(result.workspace, ignore_errors=True)
+
+
+def _alone(config: pytest.Config) -> str:
+    """Why trials run one at a time and none ahead; empty if they need not."""
+    option = config.option
+    if getattr(option, "usepdb", False):
+        return "--pdb"
+    if getattr(option, "trace", False):
+        return "--trace"
+    return "-s" if getattr(option, "capture", "") == "no" else ""
+
+
+def _may_be_skipped(item: CaseItem) -> bool:
+    return any(item.get_closest_marker(name) for name in ("skip", "skipif"))
+
+
+def _outlives(
+    scope: str, order: Sequence[str], suite: ActiveSuite, items: Sequence[CaseItem]
+) -> bool:
+    """Whether a fixture of this scope lives from the first of the suite's cases to the last."""
+    if scope in ("session", "package"):
+        return True
+    if scope != "module":
+        return False
+    places = [order.index(item.nodeid) for item in items]
+    return places[-1] - places[0] == len(places) - 1
