@@ -14,7 +14,7 @@ from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError
 from pytest_agent_eval.evidence.summary import SuiteInfo, summarise
 from pytest_agent_eval.reports.numbers import count, money
-from pytest_agent_eval.reports.printable import display_width, one_line, padded, shortened
+from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded, shortened
 from pytest_agent_eval.reports.terminal import Line
 from pytest_agent_eval.runs.finding import run_names
 from pytest_agent_eval.runs.lines import sanitised
@@ -92,7 +92,7 @@ def run_row(path: Path) -> RunRow:
         header = read_header(path)
     except RunDirectoryError as error:
         header = {}
-        notes.append(str(error))
+        notes.append(_inside(path, error))
     totals = header.get("totals")
     if not isinstance(totals, dict):
         totals = _counted(path, notes)
@@ -116,14 +116,20 @@ def run_row(path: Path) -> RunRow:
     )
 
 
+def _inside(path: Path, error: RunDirectoryError) -> str:
+    """A message about a file of a run, in a line below the run's name."""
+    return str(error).removeprefix(f"{path}/")
+
+
 def _counted(path: Path, notes: list[str]) -> dict[str, Any]:
     """The totals of a run that was not closed, from its lines."""
     try:
         run = StoredRun.open(path)
     except RunDirectoryError as error:
-        notes.append(str(error))
+        notes.append(_inside(path, error))
         return {}
-    notes += [note for note in run.notes if note not in notes]
+    # That the header cannot be read has been said.
+    notes += [note for note in run.notes if not note.startswith(str(path))]
     infos = [SuiteInfo(key, key) for key in dict.fromkeys(r.suite for r in run.results)]
     summary = summarise(infos, run.results, superseded=run.superseded, gate_mode="never")
     return {**run_totals(summary.to_yaml_dict()), "gates_missed": None}
@@ -142,7 +148,9 @@ def _table(rows: list[RunRow], columns: int) -> list[Line]:
                 "yellow" if row.state != "complete" else "red" if bad else "green",
             )
         )
-        lines += [Line(f"    {one_line(note, columns - 4)}", "yellow") for note in row.notes]
+        for note in row.notes:
+            said = hanging(note, columns - 4, indent=2)
+            lines += [Line(f"    {text}", "yellow") for text in said]
     return lines
 
 

@@ -90,15 +90,12 @@ def _label(result: TrialResult) -> str:
 
 
 def _chosen(run: StoredRun, case: str, trial: int | None) -> list[StoredTrial]:
-    named = _NAMED.match(case)
     every = list(run.trials.values())
     found = [item for item in every if item.result.case == case or _label(item.result) == case]
     if not found:
+        near = _near(case, every)
         labels = sorted({_label(item.result) for item in every})
-        near = [name for name in labels if named and name.startswith(named[1])]
-        near = near or difflib.get_close_matches(case, labels, n=3, cutoff=0.5)
-        near = near or [name for name in labels if case.lower() in name.lower()][:3]
-        hint = f"did you mean {' or '.join(near[:3])}?" if near else _there(labels)
+        hint = f"did you mean {' or '.join(near)}?" if near else _there(labels)
         raise SelectionError(f"no case {case} in the run {run.path.name}; {hint}")
     if trial is not None:
         numbers = sorted({item.result.trial for item in found})
@@ -107,6 +104,18 @@ def _chosen(run: StoredRun, case: str, trial: int | None) -> list[StoredTrial]:
             there = ", ".join(map(str, numbers))
             raise SelectionError(f"no trial {trial} of {case} is stored; there is {there}")
     return found
+
+
+def _near(case: str, every: Sequence[StoredTrial]) -> list[str]:
+    """What may have been meant: variants of a case that is there, else names that are alike."""
+    named = _NAMED.match(case)
+    if named:
+        variants = {_label(item.result) for item in every if item.result.case == named[1]}
+        if variants:
+            return sorted(variants)[:3]
+    names = sorted({item.result.case for item in every})
+    near = difflib.get_close_matches(case, names, n=3, cutoff=0.5)
+    return near or [name for name in names if case.lower() in name.lower()][:3]
 
 
 def _there(labels: Sequence[str]) -> str:
@@ -217,15 +226,17 @@ def _case_lines(
         yield from (Line(line) for line in others)
         where = str(directory) if directory else missing
         yield Line(f"record     {one_line(where)}", "" if directory else "yellow")
-        for text in _facts(item):
-            yield from (Line(part) for part in hanging(text, columns, indent=11))
+        for name, text in _facts(item):
+            for part in hanging(text, columns - 11, indent=0):
+                yield Line(f"{name:9}  {part}")
+                name = ""
         if directory:
             yield from _file_lines(run, result, everything=files)
     for note in run.notes:
         yield from (Line(text, "yellow") for text in hanging(f"note: {note}", columns))
 
 
-def _facts(item: StoredTrial) -> Iterator[str]:
+def _facts(item: StoredTrial) -> Iterator[tuple[str, str]]:
     result = item.result
     usage = result.usage
     cost = "unknown" if usage.cost_usd is None else money(usage.cost_usd)
@@ -234,19 +245,19 @@ def _facts(item: StoredTrial) -> Iterator[str]:
         cost += f", {tokens(usage.output_tokens or 0)} out"
     if usage.model:
         cost += f", {usage.model}"
-    yield f"cost       {cost}"
-    yield f"judging    {seconds(result.judging_s)}" + (", judged again" if result.rescored else "")
+    yield "cost", cost
+    yield "judging", seconds(result.judging_s) + (", judged again" if result.rescored else "")
     if result.started:
-        yield f"started    {result.started}"
+        yield "started", result.started
     belongs = [result.suite, result.split]
     belongs += [f"group {result.group}"] if result.group else []
     belongs += [f"{key}={value}" for key, value in result.tags.items()]
-    yield f"case of    {', '.join(filter(None, belongs))}"
+    yield "case of", ", ".join(filter(None, belongs))
     if item.earlier:
         reasons = "; ".join(
             one.status + (f" ({one.reason})" if one.reason else "") for one in item.earlier
         )
-        yield f"earlier    {count(len(item.earlier), 'attempt')}: {reasons}"
+        yield "earlier", f"{count(len(item.earlier), 'attempt')}: {reasons}"
 
 
 def _record(run: StoredRun, result: TrialResult) -> tuple[Path | None, str]:
