@@ -22,12 +22,18 @@ __all__ = [
     "read_attempts",
     "read_header",
     "read_results",
+    "read_run",
     "result_files",
 ]
 
 RESULTS = "results.jsonl"
+_TRIES = 100
 _WORKER_FILE = re.compile(r"results-(.+)\.jsonl\Z")
 _RUN_NAME = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{4}\Z")
+
+
+class _Gone(RunDirectoryError):
+    """A file that was listed is no longer there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +64,7 @@ def read_results(run_dir: Path) -> StoredResults:
         RunDirectoryError: there is no such directory, or a file in it cannot be read.
     """
     notes: list[str] = []
-    lines = read_attempts(result_files(run_dir), notes)
+    lines = read_run(run_dir, notes)
     attempts = {key: executions(several) for key, several in lines.items()}
     return StoredResults(
         results=tuple(several[-1] for several in attempts.values()),
@@ -66,6 +72,24 @@ def read_results(run_dir: Path) -> StoredResults:
         superseded=tuple(one for several in attempts.values() for one in several[:-1]),
         attempts={key: len(several) for key, several in attempts.items() if len(several) > 1},
     )
+
+
+def read_run(run_dir: Path, notes: list[str]) -> dict[TrialKey, list[TrialResult]]:
+    """:func:`read_attempts` of a run that another process may be merging at this moment.
+
+    Raises:
+        RunDirectoryError: there is no such directory, or a file in it cannot be read.
+    """
+    for _ in range(_TRIES):
+        found: list[str] = []
+        files = result_files(run_dir)
+        try:
+            attempts = read_attempts(files, found)
+        except _Gone:
+            continue  # merged in between: what was in that file is in results.jsonl now
+        notes += found
+        return attempts
+    raise RunDirectoryError(f"{run_dir}: its files change faster than they can be read")
 
 
 def read_attempts(files: Sequence[Path], notes: list[str]) -> dict[TrialKey, list[TrialResult]]:
@@ -122,6 +146,8 @@ def _read_file(path: Path, notes: list[str]) -> list[tuple[TrialResult, ...]]:
     """A line's attempts, the last one being the trial's result, for each line of one file."""
     try:
         data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise _Gone(f"{path}: cannot be read: {error.strerror}") from None
     except OSError as error:
         raise RunDirectoryError(f"{path}: cannot be read: {error.strerror}") from None
     lines = data.split(b"\n")

@@ -12,7 +12,7 @@ from pytest_agent_eval.errors import RunDirectoryError
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.lines import TrialKey
 from pytest_agent_eval.runs.lock import writer_of
-from pytest_agent_eval.runs.reader import executions, read_attempts, read_header, result_files
+from pytest_agent_eval.runs.reader import executions, read_header, read_run
 
 __all__ = ["StoredRun", "StoredTrial"]
 
@@ -61,7 +61,7 @@ class StoredRun:
         """
         path = path.absolute()
         notes: list[str] = []
-        lines = read_attempts(result_files(path), notes)
+        lines = read_run(path, notes)
         header: Mapping[str, Any] = {}
         try:
             header = read_header(path)

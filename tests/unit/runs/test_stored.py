@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,30 @@ def test_a_killed_session_is_read_with_all_its_files(runs: Path) -> None:
     writer.close()
     assert StoredRun.open(writer.path).writer == ""
     assert StoredRun.open(writer.path).complete
+
+
+def test_a_run_is_read_while_another_process_merges_it(runs: Path) -> None:
+    writer = RunWriter.create(runs, HEADER)
+    rounds = 60
+
+    def write() -> None:
+        for number in range(rounds):
+            worker = RunWriter.join(writer.path, "gw0")
+            worker.append(trial(f"c{number}"))
+            worker.close()
+            writer.merge()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        last = 0
+        while not writing.done():
+            run = StoredRun.open(writer.path)
+            assert len(run.results) >= last
+            assert run.notes == ()
+            last = len(run.results)
+        writing.result()
+    assert len(StoredRun.open(writer.path).results) == rounds
+    writer.close()
 
 
 def test_a_run_without_a_header_is_read(runs: Path) -> None:
