@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,14 +83,38 @@ def read_run(run_dir: Path, notes: list[str]) -> dict[TrialKey, list[TrialResult
     """
     for _ in range(_TRIES):
         found: list[str] = []
-        files = result_files(run_dir)
-        try:
-            attempts = read_attempts(files, found)
-        except _Gone:
-            continue  # merged in between: what was in that file is in results.jsonl now
-        notes += found
-        return attempts
+        with _unmerged(run_dir) as is_unmerged:
+            try:
+                attempts = read_attempts(result_files(run_dir), found)
+            except _Gone:
+                continue  # what was in that file is in results.jsonl now
+            if is_unmerged():
+                notes += found
+                return attempts
     raise RunDirectoryError(f"{run_dir}: its files change faster than they can be read")
+
+
+@contextmanager
+def _unmerged(run_dir: Path) -> Iterator[Callable[[], bool]]:
+    """Tells whether ``results.jsonl`` still is the file that it was: a merge replaces it."""
+    path = run_dir / RESULTS
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield lambda: True  # reading it says why, or there never was one
+        return
+    try:
+        # While it is open, no other file can have its number.
+        yield lambda: _number(path) == os.fstat(fd).st_ino
+    finally:
+        os.close(fd)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
 
 
 def read_attempts(files: Sequence[Path], notes: list[str]) -> dict[TrialKey, list[TrialResult]]:
