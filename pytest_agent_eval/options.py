@@ -31,6 +31,8 @@ class Options:
         judge_parallelism: trials that are judged at once.
         max_cost: US dollars after which no more trials start, or None.
         variants: names of the variants that run; empty for all.
+        resume: the run to go on with, as the user named it; None for a new one.
+        rescore: the run whose records are judged again, or None.
         runs: directory of run directories (absolute).
         gate: ``auto``, ``always`` (also for a partial selection) or ``never``.
         subtests: report each verdict as a subtest besides.
@@ -50,6 +52,8 @@ class Options:
     judge_parallelism: int
     max_cost: float | None
     variants: tuple[str, ...]
+    resume: str | None
+    rescore: str | None
     runs: str
     gate: GateMode
     subtests: bool
@@ -148,6 +152,24 @@ def add_options(parser: pytest.Parser) -> None:
         help="start no more trials once the agents of this session have cost this much",
     )
     add(
+        "--agent-eval-resume",
+        nargs="?",
+        const="latest",
+        default=None,
+        metavar="RUN",
+        help="go on with a stored run (default: the latest): trials that have a result and have "
+        "not changed are not carried out again",
+    )
+    add(
+        "--agent-eval-rescore",
+        nargs="?",
+        const="latest",
+        default=None,
+        metavar="RUN",
+        help="run no agent: let the judges speak about the records of a stored run (default: the "
+        "latest)",
+    )
+    add(
         "--agent-eval-runs",
         default=None,
         metavar="DIR",
@@ -210,6 +232,8 @@ def read_options(config: pytest.Config) -> Options:
     subtests = option.agent_eval_subtests
     runs = option.agent_eval_runs
     base = str(config.invocation_params.dir) if runs else str(config.rootpath)
+    if option.agent_eval_resume is not None and option.agent_eval_rescore is not None:
+        raise pytest.UsageError("--agent-eval-resume and --agent-eval-rescore exclude each other")
     for tag in option.agent_eval_tag:
         if not tag.partition("=")[0].strip():
             raise pytest.UsageError(f"--agent-eval-tag {tag!r}: needs KEY or KEY=VALUE")
@@ -225,6 +249,8 @@ def read_options(config: pytest.Config) -> Options:
         judge_parallelism=option.agent_eval_judge_parallelism,
         max_cost=option.agent_eval_max_cost,
         variants=tuple(option.agent_eval_variant),
+        resume=option.agent_eval_resume,
+        rescore=option.agent_eval_rescore,
         runs=os.path.abspath(os.path.join(base, runs or ".agent-eval/runs")),
         gate=cast(GateMode, option.agent_eval_gate),
         subtests=bool(config.getini("agent_eval_subtests")) if subtests is None else subtests,

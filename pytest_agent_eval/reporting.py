@@ -6,7 +6,7 @@ from the reports of the cases, so both ways give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -40,6 +40,10 @@ class Report:
         if trial in self._results:
             self._earlier.append(self._results[trial])
         self._results[trial] = result
+
+    def supersede(self, results: Iterable[TrialResult]) -> None:
+        """Take earlier attempts of trials: their cost counts."""
+        self._earlier += results
 
     def learn(self, info: SuiteInfo, notes: Sequence[str]) -> None:
         """Take over what is known about a suite."""

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.options import Options
+    from pytest_agent_eval.runs.stored import StoredRun
     from pytest_agent_eval.runs.writer import RunWriter
 
 __all__ = ["RunStore"]
 
 RUN = "agent_eval_run"
-"""Key under which the controller of pytest-xdist tells its workers the path of the run."""
+EARLIER = "agent_eval_earlier"
+"""Keys under which the controller of pytest-xdist tells its workers the path of the run, and of
+the run that is gone on with or judged again."""
 
 
 class RunStore:
@@ -41,7 +44,8 @@ class RunStore:
         self._suites = suites
         self._worker = worker
         self._path: Path | None = None
-        self._lock = threading.Lock()
+        self._earlier: StoredRun | None = None
+        self._lock = threading.RLock()
         self._writer: RunWriter | None = None
 
     def writer(self) -> RunWriter:
@@ -60,8 +64,30 @@ class RunStore:
         """The run's writer if it was made."""
         return self._writer
 
+    @property
+    def earlier(self) -> StoredRun | None:
+        """The run that is gone on with, or judged again; None where the session is a new one.
+
+        Raises:
+            RunDirectoryError: no such run is stored, or it cannot be read.
+        """
+        asked = self._options.resume or self._options.rescore
+        if asked is None:
+            return None
+        with self._lock:
+            if self._earlier is None:
+                from pytest_agent_eval.runs.finding import find_run
+                from pytest_agent_eval.runs.stored import StoredRun
+
+                told = (self._worker or {}).get(EARLIER)
+                path = Path(told) if told else find_run(Path(self.directory()), asked)
+                self._earlier = StoredRun.open(path)
+            return self._earlier
+
     def reserve(self) -> Path:
         """The path of this session's run directory, which may not be there yet."""
+        if self._path is None and self._options.resume is not None and self.earlier is not None:
+            self._path = self.earlier.path
         if self._path is None:
             from pytest_agent_eval.runs.names import new_run_name
 
@@ -91,4 +117,8 @@ class RunStore:
 
         header = make_header(suites=(), options=self._options.to_dict(), rootdir=self._rootdir)
         path = self.reserve()
+        if self._options.resume is not None:
+            return RunWriter.resume(path, header)
+        if self._earlier is not None:
+            header["rescored_from"] = self._earlier.path.name
         return RunWriter.create(path.parent, header, name=path.name)

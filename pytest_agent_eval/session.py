@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.runs.stored import StoredRun
 
 __all__ = ["EvalSession"]
 
@@ -169,10 +170,32 @@ class EvalSession:
             suite.selected = [item.case for item in chosen if item.suite is suite]
         if self.config.option.collectonly:
             return
+        if self.options.resume is not None or self.options.rescore is not None:
+            self.open_earlier()
         self._catch_sigterm()
         running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
         asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
         self.trials.plan(running, asked)
+
+    def open_earlier(self) -> StoredRun | None:
+        """Open the run that is gone on with or judged again, before the first trial.
+
+        Raises:
+            pytest.UsageError: there is no such run, or it cannot be used.
+        """
+        from pytest_agent_eval.errors import RunDirectoryError
+
+        option = "resume" if self.options.resume is not None else "rescore"
+        try:
+            earlier = self.store.earlier
+            if self.options.resume is not None and self.worker is None:
+                self.store.writer()  # before any worker joins: it puts in order what is there
+        except RunDirectoryError as error:
+            asked = self.options.resume or self.options.rescore or ""
+            hint = f" (write --agent-eval-{option}=RUN, or paths before it)"
+            more = hint if os.path.exists(asked) else ""
+            raise pytest.UsageError(f"--agent-eval-{option}: {error}{more}") from None
+        return earlier
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
@@ -249,6 +272,9 @@ class EvalSession:
         if self.report is None and self.store.opened is None:
             return
         report = self._report()
+        if self.store.earlier is not None and self.options.resume is not None:
+            report.supersede(self.store.earlier.superseded)
+        report.notes += self.trials.told()
         ended = self.trials.unasked()
         if ended:
             report.notes.append(

@@ -9,24 +9,39 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pytest_agent_eval.deadline import DeadlineExceeded, Step
-from pytest_agent_eval.errors import AgentEvalError, RunnerError, TemplateError
-from pytest_agent_eval.execution.manifest import CaseManifest, case_manifest, changed_in
+from pytest_agent_eval.deadline import DeadlineExceeded, Released, Step
+from pytest_agent_eval.errors import (
+    AgentEvalError,
+    RunDirectoryError,
+    RunnerError,
+    TemplateError,
+)
+from pytest_agent_eval.execution.judging import judge_steps
+from pytest_agent_eval.execution.manifest import (
+    CaseManifest,
+    case_digest,
+    case_manifest,
+    changed_in,
+)
+from pytest_agent_eval.execution.outcome import decide
+from pytest_agent_eval.execution.record import Record
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.trial import trial_steps
 from pytest_agent_eval.execution.usage import add_usage
 from pytest_agent_eval.results import FailureKind, Status, TrialResult
-from pytest_agent_eval.runners.base import RunnerContext
+from pytest_agent_eval.runners.base import Execution, Runner, RunnerContext, Task
+from pytest_agent_eval.runs.reuse import decide_reuse
 
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.deadline import Steps
+    from pytest_agent_eval.runs.stored import StoredRun, StoredTrial
     from pytest_agent_eval.runs.writer import RunWriter
 
-__all__ = ["SuiteTrials", "TrialPlace"]
+__all__ = ["Stored", "SuiteTrials", "TrialPlace"]
 
 
 class TrialPlace:
@@ -47,6 +62,18 @@ class TrialPlace:
         )
 
 
+class Stored(NamedTuple):
+    """What a stored run gives for a trial.
+
+    Attributes:
+        result: of the trial.
+        how: ``kept`` as it is stored, ``judged again``, or ``not there``.
+    """
+
+    result: TrialResult
+    how: str
+
+
 class SuiteTrials:
     """Carries out the trials of one suite; used from several threads at once.
 
@@ -57,6 +84,7 @@ class SuiteTrials:
     def __init__(self, suite: ActiveSuite) -> None:
         self.fixture_value: Any = None
         self._suite = suite
+        self._rescores = suite.options.rescore is not None
         self._lock = threading.Lock()
         self._shared: dict[str | None, tuple[Any, SuiteRuntime]] = {}
         self._files: CaseManifest | None = None
@@ -113,7 +141,7 @@ class SuiteTrials:
                 shared,
                 case,
                 trial,
-                directory=writer.trial_directory(*place.parts),
+                directory=writer.fresh_trial_directory(*place.parts),
                 record_path=place.record,
                 workspace_root=place.workspaces,
                 cancelled=cancelled,
@@ -136,6 +164,7 @@ class SuiteTrials:
     def _make(self, variant: str | None, run_id: str) -> SuiteRuntime:
         active = self._suite
         suite = active.varied(variant)
+        runner: Runner = _NoRunner()
         context = RunnerContext(
             suite=suite,
             rootdir=active.rootdir,
@@ -143,16 +172,90 @@ class SuiteTrials:
             max_output_bytes=active.options.max_output,
             literal=active.literal,
         )
+        if not self._rescores:
+            runner = active.runner_types[suite.config.runner.type](context)
         return SuiteRuntime.of(
             suite,
             suite_key=active.key,
-            runner=active.runner_types[suite.config.runner.type](context),
+            runner=runner,
             judges=active.judges[variant],
             rootdir=active.rootdir,
             run_id=run_id,
             model=active.options.model,
             variant=variant,
+            values=active.suite.placeholders.get(variant or "", {}),
         )
+
+    def stored(
+        self,
+        case: Case,
+        *,
+        variant: str | None,
+        trial: int,
+        run: StoredRun,
+        writer: RunWriter,
+        cancelled: threading.Event,
+    ) -> Steps[Stored | None]:
+        """What a stored run gives for a trial; None where it has to be carried out.
+
+        A session that judges again (``--agent-eval-rescore``) always gets an answer.
+
+        Raises:
+            RunDirectoryError: the run to write to is kept elsewhere.
+        """
+        known = run.find(self._suite.key, case.name, variant, trial)
+        shared = self.shared(variant, writer.run_id)
+        if self._rescores:
+            return (yield from self._judged_again(case, variant, trial, known, run, writer, shared))
+        if known is None:
+            return None
+        path = str(case.path)
+        reuse = decide_reuse(
+            known.result,
+            case_digest=case_digest(path, case_manifest(path)),
+            execution_digest=shared.execution_digest,
+            judges={judge.name: judge.digest for judge in self._suite.judges[variant]},
+            recorded=_is_recorded(run, known.result),
+        )
+        if reuse.action == "run":
+            return None
+        if reuse.action == "keep" and known.result.status == _status(known.result, shared):
+            return Stored(known.result, "kept")
+        record = Record.from_directory(str(run.record_directory(known.result)), case=case)
+        verdicts = reuse.kept if reuse.action == "judge" else known.result.verdicts
+        kept = {verdict.judge: verdict for verdict in verdicts}
+        judged = yield from judge_steps(
+            shared, known.result, record, cancelled=cancelled, kept=kept
+        )
+        return Stored(replace(judged, rescored=True), "judged again")
+
+    def _judged_again(
+        self,
+        case: Case,
+        variant: str | None,
+        trial: int,
+        known: StoredTrial | None,
+        run: StoredRun,
+        writer: RunWriter,
+        shared: SuiteRuntime,
+    ) -> Steps[Stored]:
+        if known is None or known.result.execution is None or not known.result.record:
+            why = "no execution of it is stored" if known is None else known.result.reason
+            reason = f"nothing to judge in {run.path.name}: {why}"
+            skipped = self.unstarted(case, variant, trial, "skipped", "", reason)
+            return Stored(skipped, "not there")
+        result = known.result
+        if result.status == "error":
+            return Stored(result, "kept")
+        record = Record.from_directory(str(run.record_directory(result)), case=case)
+        result = replace(result, record=run.reference(result, writer.path))
+        path = str(case.path)
+        if result.case_digest != case_digest(path, case_manifest(path)):
+            note = "the case has changed since the agent worked on it"
+            result = replace(result, notes=(*result.notes, note))
+        yield Released()
+        judged = yield from judge_steps(shared, result, record, cancelled=threading.Event())
+        return Stored(judged, "judged again")
 
     # -- the dataset -----------------------------------------------------------------------
 
@@ -243,3 +346,24 @@ def _together(failed: Sequence[TrialResult], last: TrialResult) -> TrialResult:
     for one in failed:
         usage = add_usage(usage, one.usage)
     return replace(last, usage=usage, notes=(*notes, *last.notes))
+
+
+def _status(result: TrialResult, shared: SuiteRuntime) -> Status:
+    """What the stored verdicts come to now: a judge may have got a threshold, or lost it."""
+    kind = result.kind or "agent"
+    return decide(result.execution, result.verdicts, shared.gated, execution_kind=kind).status
+
+
+def _is_recorded(run: StoredRun, result: TrialResult) -> bool:
+    try:
+        run.record_directory(result)
+    except RunDirectoryError:
+        return False
+    return True
+
+
+class _NoRunner:
+    """In place of the runner of a session that only judges."""
+
+    def run(self, task: Task) -> Execution:
+        raise RunnerError("this session runs no agent")

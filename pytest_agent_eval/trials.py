@@ -64,6 +64,7 @@ class Trials:
         self._suites: dict[str, SuiteTrials] = {}
         self._lanes: dict[tuple[str, str | None], Lane] = {}
         self._attempts: Counter[tuple[str, int]] = Counter()
+        self._taken_over: Counter[str] = Counter()
         self._items: dict[str, CaseItem] = {}
         self._workspaces = ""
         self._spending: Spending | None = None
@@ -127,7 +128,8 @@ class Trials:
         from pytest_agent_eval.execution.engine import Lane
 
         ahead = not self._is_worker and not self.alone
-        scope = next(item.fixture_scope(suite.fixture) for item in items) if suite.fixture else ""
+        needed = suite.fixture and self._options.rescore is None
+        scope = next(item.fixture_scope(suite.fixture) for item in items) if needed else ""
         one_by_one = bool(scope) and not _outlives(scope, [*self._items], suite, items)
         for variant in suite.variants:
             config = suite.varied(variant).config
@@ -156,25 +158,41 @@ class Trials:
         """
         assert self._engine is not None
         trials = self.of(item.suite)
-        if item.suite.fixture:
+        if item.suite.fixture and self._options.rescore is None:
             trials.fixture_value = item.fixture(item.suite.fixture)
             for variant in item.suite.variants:
                 self._lanes[item.suite.key, variant].open = True
         if not self._workspaces:
-            factory = item.fixture("tmp_path_factory")
-            self._workspaces = str(factory.mktemp(WORKSPACES))
+            self._prepare(item)
         keys = self._keys(item)
         self._engine.begin(keys)
         if self._is_worker and self._options.parallelism is not None:
             for nodeid in self._upcoming():
                 if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
                     self._engine.begin(self._keys(self._items[nodeid]))
-        # What reports a case is imported while the first agents work.
+        return [self._engine.result(key) for key in keys]
+
+    def _prepare(self, item: CaseItem) -> None:
+        """Before the first trial: what its threads would otherwise do all at once.
+
+        Modules are imported here also because CPython 3.11 cannot parse source in two threads at
+        once, as pytest does when it rewrites the assertions of a plugin.
+
+        Raises:
+            RunDirectoryError: nothing can be stored.
+        """
         import pytest_agent_eval.reporting
         import pytest_agent_eval.reports.failure
-        import pytest_agent_eval.reports.junit  # noqa: F401
+        import pytest_agent_eval.reports.junit
+        import pytest_agent_eval.reports.terminal  # noqa: F401
 
-        return [self._engine.result(key) for key in keys]
+        path = self._store.writer().path
+        if self._options.max_cost is not None:
+            from pytest_agent_eval.runs.spending import Spending
+
+            self._spending = Spending(path, self._session_id)
+        factory = item.fixture("tmp_path_factory")
+        self._workspaces = str(factory.mktemp(WORKSPACES))
 
     def _keys(self, item: CaseItem) -> list[Key]:
         return [(item.nodeid, trial) for trial in range(1, item.trials + 1)]
@@ -189,6 +207,26 @@ class Trials:
         if spent:
             return trials.unstarted(item.case, item.variant, trial, "skipped", "budget", spent)
         writer = self._store.writer()
+        run = self._store.earlier
+        if run is not None and not self._attempts[item.nodeid, trial]:
+            known = run.find(item.suite.key, item.case.name, item.variant, trial)
+            stored = yield from trials.stored(
+                item.case,
+                variant=item.variant,
+                trial=trial,
+                run=run,
+                writer=writer,
+                cancelled=cancelled,
+            )
+            if stored is not None:
+                if cancelled.is_set() and stored.how == "judged again":
+                    raise Stopped
+                self._taken_over[stored.how] += 1
+                if stored.how == "judged again" or self._options.rescore is not None:
+                    writer.append(stored.result)
+                return stored.result
+            # What was stored of it stays where it is.
+            self._attempts[item.nodeid, trial] = len(known.attempts) if known else 0
 
         def place() -> TrialPlace:
             self._attempts[item.nodeid, trial] += 1
@@ -213,14 +251,9 @@ class Trials:
 
     def _spent(self) -> str:
         """Why no more trials start; empty while the session's budget lasts."""
-        limit = self._options.max_cost
-        if limit is None:
+        if self._spending is None or self._options.max_cost is None:
             return ""
-        if self._spending is None:
-            from pytest_agent_eval.runs.spending import Spending
-
-            self._spending = Spending(self._store.writer().path, self._session_id)
-        total = self._spending.total()
+        limit, total = self._options.max_cost, self._spending.total()
         if total < limit:
             return ""
         return f"not run: the session's budget of ${limit:g} is spent (${total:.2f})"
@@ -228,6 +261,15 @@ class Trials:
     def unasked(self) -> int:
         """How many trials had ended when the session did, before they were asked for."""
         return len(self._engine.unasked()) if self._engine is not None else 0
+
+    def told(self) -> list[str]:
+        """What was taken over from a stored run, as a sentence; nothing in a new one."""
+        run = self._store.earlier
+        if run is None:
+            return []
+        taken = ", ".join(f"{count} {how}" for how, count in self._taken_over.items())
+        verb = "went on with" if self._options.resume is not None else "judged again"
+        return [f"{verb} {run.path.name}" + (f": trials {taken}" if taken else "")]
 
     def stop(self) -> None:
         """Start nothing more and end what is running."""

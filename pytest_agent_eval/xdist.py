@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agent_eval.run_store import RUN
+from pytest_agent_eval.run_store import EARLIER, RUN
 
 if TYPE_CHECKING:
     from pytest_agent_eval.session import EvalSession
@@ -31,7 +31,11 @@ class Transport:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Controller: tell a worker that is about to start where the run is stored."""
-        node.workerinput[RUN] = str(self._session.store.reserve())
+        store = self._session.store
+        earlier = self._session.open_earlier()
+        node.workerinput[RUN] = str(store.reserve())
+        if earlier is not None:
+            node.workerinput[EARLIER] = str(earlier.path)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

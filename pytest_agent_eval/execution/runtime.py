@@ -13,6 +13,7 @@ from pytest_agent_eval.execution.workspace import Contents
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
 from pytest_agent_eval.runners.environment import resolve_variables
+from pytest_agent_eval.suite.digests import execution_digest
 
 if TYPE_CHECKING:
     import threading
@@ -63,6 +64,7 @@ class SuiteRuntime:
         notes: about variables that were left out; each trial carries them.
         gated: names of judges with a threshold.
         tools: each ``outputs[].tool``.
+        execution_digest: of all that decides an execution besides the case.
         directory: the working directory of the session, which judges must leave as it is.
     """
 
@@ -83,6 +85,7 @@ class SuiteRuntime:
     notes: tuple[str, ...]
     gated: frozenset[str]
     tools: tuple[str, ...]
+    execution_digest: str
     directory: str
 
     @classmethod
@@ -97,6 +100,7 @@ class SuiteRuntime:
         run_id: str,
         model: str = "",
         variant: str | None = None,
+        values: Mapping[str, str] | None = None,
     ) -> SuiteRuntime:
         """Work out what the trials of a suite share.
 
@@ -109,6 +113,7 @@ class SuiteRuntime:
             run_id: of the run.
             model: replaces ``models.skill`` when not empty.
             variant: name of the variant.
+            values: its placeholders of the command.
 
         Raises:
             TemplateError: a template that cannot be parsed.
@@ -136,10 +141,17 @@ class SuiteRuntime:
             prompt=_template(execution.prompt),
             arguments=_template(execution.arguments),
             env=env,
-            values=suite.placeholders.get(variant, {}) if variant else {},
+            values=values or {},
             notes=notes,
             gated=frozenset(judge.name for judge in judges if judge.gated),
             tools=tuple(output.tool for output in config.outputs if output.tool),
+            execution_digest=execution_digest(
+                config,
+                model=model or config.models.skill or "",
+                variant=variant,
+                directory=suite.directory,
+                extra={"values": dict(values or {})},
+            ),
             directory=os.getcwd(),
         )
 

@@ -357,6 +357,7 @@ class _Attempt:
             record=self.record_path,
             notes=tuple(clean_text(note) for note in self.notes),
             case_digest=self.digest,
+            execution_digest=self.shared.execution_digest,
             **values,
         )
 
