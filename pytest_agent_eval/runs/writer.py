@@ -82,6 +82,8 @@ class RunWriter:
         except OSError as error:
             raise failure(directory, error) from None
         try:
+            if (path / "run.json").exists():  # two sessions that began in one moment
+                raise FileExistsError(None, f"there is a run named {path.name}", str(path))
             full = {"run_id": path.name, "started": _now(), "complete": False, **header}
             replace_file(path / "run.json", _json(full))
             (path / RESULTS).touch()

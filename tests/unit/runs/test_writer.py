@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 import yaml
 
 from pytest_agent_eval.errors import RunDirectoryError
+from pytest_agent_eval.runs.names import new_run_name
 from pytest_agent_eval.runs.reader import (
     latest_run,
     read_header,
@@ -121,19 +121,34 @@ def test_a_file_where_a_directory_should_be(runs: Path) -> None:
         writer.trial_directory("a", "b", "1")
 
 
-def test_two_runs_in_one_second_with_one_name(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = iter(["aaaa", "aaaa", "bbbb"])
-    random_hex = secrets.token_hex
-    monkeypatch.setattr(secrets, "token_hex", lambda n: next(names) if n == 2 else random_hex(n))
-    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+def test_two_runs_of_one_moment(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = 1_767_225_600_500_000_000
+    moments = iter([first, first, first + 1_000_000])
+    monkeypatch.setattr(time, "time_ns", lambda: next(moments))
     one, two = RunWriter.create(runs, HEADER), RunWriter.create(runs, HEADER)
-    assert (one.run_id, two.run_id) == ("20260101T000000Z-aaaa", "20260101T000000Z-bbbb")
+    assert (one.run_id, two.run_id) == ("20260101T000000Z-8000", "20260101T000000Z-8041")
+
+
+def test_a_run_that_is_there_is_not_begun_anew(runs: Path) -> None:
+    RunWriter.create(runs, HEADER, name="run").close({}, 0)
+    with pytest.raises(RunDirectoryError, match="there is a run named run"):
+        RunWriter.create(runs, HEADER, name="run")
+    assert read_header(runs / "run")["complete"] is True
+    RunWriter.resume(runs / "run", HEADER).close()
+
+
+def test_names_sort_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = 1_767_225_599_999_900_000
+    moments = [start + step * 20_000 for step in range(300)]
+    told = iter(moments)
+    monkeypatch.setattr(time, "time_ns", lambda: next(told))
+    names = [new_run_name() for _ in moments]
+    assert names == sorted(set(names))
+    assert (names[0][:16], names[-1][:16]) == ("20251231T235959Z", "20260101T000000Z")
 
 
 def test_when_every_name_is_taken(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    random_hex = secrets.token_hex
-    monkeypatch.setattr(secrets, "token_hex", lambda n: "aaaa" if n == 2 else random_hex(n))
-    monkeypatch.setattr(time, "strftime", lambda *_: "20260101T000000Z")
+    monkeypatch.setattr(time, "time_ns", lambda: 1_767_225_600_500_000_000)
     RunWriter.create(runs, HEADER)
     with pytest.raises(RunDirectoryError, match=r"every name for a new run is taken"):
         RunWriter.create(runs, HEADER)
