@@ -128,9 +128,21 @@ class Secrets:
             category=value(result.category),
             execution=None if result.execution is None else self._verdict(result.execution),
             verdicts=tuple(map(self._verdict, result.verdicts)),
-            usage=self._usage(result.usage),
+            usage=self.usage(result.usage),
             workspace=text(result.workspace),
             notes=tuple(map(text, result.notes)),
+        )
+
+    def usage(self, usage: Usage) -> Usage:
+        """The usage with model names, and keys and texts beside them, without secrets."""
+        if self._text is None:
+            return usage
+        return replace(
+            usage,
+            model=self.value(usage.model),
+            models_used=tuple(map(self.text, usage.models_used)),
+            per_model_usage=self.value(usage.per_model_usage),
+            per_model_turns={self.text(key): turns for key, turns in usage.per_model_turns.items()},
         )
 
     def _verdict(self, verdict: Verdict) -> Verdict:
@@ -139,15 +151,6 @@ class Secrets:
             rationale=self.text(verdict.rationale),
             error=self.text(verdict.error),
             detail=self.text(verdict.detail),
-        )
-
-    def _usage(self, usage: Usage) -> Usage:
-        return replace(
-            usage,
-            model=self.value(usage.model),
-            models_used=tuple(map(self.text, usage.models_used)),
-            per_model_usage=self.value(usage.per_model_usage),
-            per_model_turns={self.text(key): turns for key, turns in usage.per_model_turns.items()},
         )
 
     def _value(self, value: Any, depth: int) -> Any:
@@ -192,12 +195,16 @@ class StreamFilter:
 
     Held back is only an end that may be the beginning of a secret. All chunks together give what
     :meth:`Secrets.data` gives for the whole.
+
+    Attributes:
+        found: whether there was a secret so far.
     """
 
     def __init__(self, forms: _Forms[bytes] | None = None) -> None:
         self._forms = forms
         self._held = b""
         self._covered = 0
+        self.found = False
 
     def feed(self, data: bytes) -> bytes:
         """Take the next chunk, and get what can be passed on by now; may be empty."""
@@ -213,9 +220,11 @@ class StreamFilter:
         assert self._forms is not None
         data = self._held + data if self._held else data
         end = len(data) if final else self._forms.undecided(data)
-        done, self._covered = self._forms.replace(data, self._covered, end)
+        passed, self._covered = self._forms.replace(data, self._covered, end)
+        # What is passed on unchanged is the beginning of what came.
+        self.found = self.found or not data.startswith(passed) or len(passed) != end
         self._held = data[end:]
-        return done
+        return passed
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pytest_agent_eval.execution.manifest import changes, is_unchanged
 from pytest_agent_eval.execution.metrics import read_metrics
 from pytest_agent_eval.execution.names import printable
 from pytest_agent_eval.execution.workspace import OUTPUT, Workspace
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
 
 __all__ = [
@@ -73,8 +74,12 @@ def collect(
     metrics: bool = True,
     events: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    secrets: Secrets = NO_SECRETS,
 ) -> Collected:
     """Copy output files and edits below ``destination/files``; links are never followed.
+
+    The workspace stays as it is. In the copies, in their names (below the output paths), in usage,
+    events and notes secrets are replaced.
 
     Args:
         workspace: after the run, with nothing running in it any more.
@@ -83,33 +88,35 @@ def collect(
         metrics: read the metrics file.
         events: read the events file.
         limits: of what is copied; beyond them files are left out, with a note.
+        secrets: what nothing that is stored may hold.
     """
     root = workspace.directory
     if not _is_same(workspace):
         return Collected(modified=1, notes=("the agent deleted or replaced its workspace",))
     roots = _output_roots(outputs)
-    collector = _Collector(root, os.path.join(destination, FILES), limits)
+    names = _Names((*roots, *map(os.path.normpath, outputs)), secrets)
+    collector = _Collector(root, os.path.join(destination, FILES), limits, names, secrets)
     written = 0
     for below in roots:
         for path, status in walk(root, below=below):
-            copied = collector.copy(path, path, status)
+            copied = collector.copy(path, "", status)
             if copied and path not in (METRICS_FILE, EVENTS_FILE):
                 written += not is_unchanged(root, path, status, workspace.manifest)
     found = changes(root, workspace.manifest, roots)
     modified = len(found.deleted) + sum(
-        collector.copy(path, f"{MODIFIED}/{path}", status) for path, status in found.changed
+        collector.copy(path, f"{MODIFIED}/", status) for path, status in found.changed
     )
     notes = collector.all_notes()
     if found.deleted:
         notes.append("the agent deleted " + _list(found.deleted))
-    usage, usage_notes = _metrics(root) if metrics else (Usage(), ())
-    event_list, event_notes = _events(root) if events else ([], [])
+    usage, usage_notes = _metrics(root, secrets) if metrics else (Usage(), ())
+    event_list, event_notes = _events(root, secrets) if events else ([], [])
     return Collected(
         files=written,
         modified=modified,
         usage=usage,
         events=tuple(event_list),
-        notes=(*notes, *usage_notes, *event_notes),
+        notes=tuple(map(secrets.text, (*notes, *usage_notes, *event_notes))),
     )
 
 
@@ -139,27 +146,29 @@ class _Collector:
     root: str
     target: str
     limits: Limits
+    names: _Names
+    secrets: Secrets
     notes: list[str] = field(default_factory=list)
     size: int = 0
     count: int = 0
     over: int = 0
     _made: set[str] = field(default_factory=set)
 
-    def copy(self, path: str, to: str, status: os.stat_result) -> bool:
-        """Copy one file; whether it is there now."""
+    def copy(self, path: str, below: str, status: os.stat_result) -> bool:
+        """Copy one file to its path with ``below`` in front; whether it is there now."""
         if not stat.S_ISREG(status.st_mode):
             self.notes.append(f"not collected: {printable(path)} is {_kind(status.st_mode)}")
             return False
         if self.size + status.st_size > self.limits.size or self.count >= self.limits.files:
             self.over += 1
             return False
-        target = os.path.join(self.target, to)
+        target = os.path.join(self.target, below + self.names.stored(path))
         parent = os.path.dirname(target)
         try:
             if parent not in self._made:
                 os.makedirs(parent, exist_ok=True)
                 self._made.add(parent)
-            copy_file(os.path.join(self.root, path), target)
+            copy_file(os.path.join(self.root, path), target, self.secrets)
         except OSError as error:
             self.notes.append(f"not collected: {printable(path)}: {error.strerror}")
             return False
@@ -179,6 +188,35 @@ class _Collector:
         return notes
 
 
+class _Names:
+    """Under which path a file is stored: no secrets, and no two files under one.
+
+    Args:
+        declared: paths that the suite names, under which files are looked for: they stay.
+        secrets: what no other part of a path may hold.
+    """
+
+    def __init__(self, declared: Sequence[str], secrets: Secrets) -> None:
+        self._declared = sorted(set(declared), key=len, reverse=True)
+        self._secrets = secrets
+        self._given: set[str] = set()
+
+    def stored(self, path: str) -> str:
+        if not self._secrets:
+            return path
+        kept = next((name for name in self._declared if f"{path}/".startswith(f"{name}/")), "")
+        clean = kept + self._secrets.file_name(path[len(kept) :])
+        if clean == path and "***" not in path:
+            return path
+        number, unused = 1, clean
+        stem, extension = os.path.splitext(clean)
+        while unused in self._given:
+            number += 1
+            unused = f"{stem}-{number}{extension}"
+        self._given.add(unused)
+        return unused
+
+
 def _kind(mode: int) -> str:
     if stat.S_ISLNK(mode):
         return "a symbolic link"
@@ -192,14 +230,14 @@ def _list(paths: Sequence[str]) -> str:
     return shown + (f" and {len(paths) - 5} more" if len(paths) > 5 else "")
 
 
-def _metrics(root: str) -> tuple[Usage, tuple[str, ...]]:
+def _metrics(root: str, secrets: Secrets) -> tuple[Usage, tuple[str, ...]]:
     data, note = _small(root, METRICS_FILE, _MAX_METRICS)
-    return (Usage(), note) if data is None else read_metrics(data)
+    return (Usage(), note) if data is None else read_metrics(data, secrets)
 
 
-def _events(root: str) -> tuple[list[dict[str, Any]], Sequence[str]]:
+def _events(root: str, secrets: Secrets) -> tuple[list[dict[str, Any]], Sequence[str]]:
     data, note = _small(root, EVENTS_FILE, _MAX_EVENTS)
-    return ([], note) if data is None else read_events(data)
+    return ([], note) if data is None else read_events(data, secrets=secrets)
 
 
 def _small(root: str, path: str, limit: int) -> tuple[bytes | None, tuple[str, ...]]:

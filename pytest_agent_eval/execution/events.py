@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_agent_eval.execution.names import plain
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 
 __all__ = [
     "EVENT_TYPES",
@@ -24,10 +25,24 @@ EVENT_TYPES = frozenset(
 )
 
 _TEXTS = ("agent", "text", "name", "id")
+_KEYS = frozenset({*_TEXTS, "input", "is_error", "raw", "result", "type"})
 
 
-def event_of(raw: Any) -> dict[str, Any]:
-    """One event in the documented form; anything else becomes ``{"type": "other", "raw": ...}``."""
+def event_of(raw: Any, secrets: Secrets = NO_SECRETS) -> dict[str, Any]:
+    """One event in the documented form; anything else becomes ``{"type": "other", "raw": ...}``.
+
+    Secrets are replaced in all but what the form itself consists of.
+    """
+    event = _event(raw)
+    if not secrets:
+        return event
+    return {
+        key if key in _KEYS else secrets.text(key): value if key == "type" else secrets.value(value)
+        for key, value in event.items()
+    }
+
+
+def _event(raw: Any) -> dict[str, Any]:
     kind = raw.get("type") if isinstance(raw, Mapping) else None
     if not isinstance(kind, str) or kind not in EVENT_TYPES:
         return {"type": "other", "raw": plain(raw)}
@@ -39,7 +54,9 @@ def event_of(raw: Any) -> dict[str, Any]:
     return event
 
 
-def read_events(data: bytes, name: str = "events.jsonl") -> tuple[list[dict[str, Any]], list[str]]:
+def read_events(
+    data: bytes, name: str = "events.jsonl", *, secrets: Secrets = NO_SECRETS
+) -> tuple[list[dict[str, Any]], list[str]]:
     """The events of a JSON Lines file, and notes about lines that are no JSON object."""
     events = []
     broken: list[int] = []
@@ -52,7 +69,7 @@ def read_events(data: bytes, name: str = "events.jsonl") -> tuple[list[dict[str,
             broken.append(number)
             continue
         if isinstance(raw, dict):
-            events.append(event_of(raw))
+            events.append(event_of(raw, secrets))
         else:
             broken.append(number)
     if not broken:

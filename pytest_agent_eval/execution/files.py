@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator
 
 import xxhash
 
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
+
 __all__ = ["Entry", "copy_file", "hash_file", "read_file", "walk"]
 
 _CHUNK = 1024 * 1024
@@ -19,10 +21,11 @@ Entry = tuple[str, os.stat_result]
 """A path relative to the directory that was walked, with slashes, and its own status."""
 
 
-def copy_file(source: str, target: str) -> int:
+def copy_file(source: str, target: str, secrets: Secrets = NO_SECRETS) -> int:
     """Copy a regular file to a path that does not exist, and return the xxh3 of its content.
 
-    Only the permission to execute is kept; the owner can always read and write the copy.
+    Only the permission to execute is kept; the owner can always read and write the copy, in which
+    secrets are replaced.
 
     Raises:
         OSError: unreadable, a link, no regular file, or the target exists.
@@ -36,25 +39,27 @@ def copy_file(source: str, target: str) -> int:
         writer = os.open(target, _WRITE, mode)
         try:
             # Never more than it had at first: a file that grows while it is read has an end too.
-            return _copy(reader, writer, status.st_size)
+            return _copy(reader, writer, status.st_size, secrets)
         finally:
             os.close(writer)
     finally:
         os.close(reader)
 
 
-def _copy(reader: int, writer: int, size: int) -> int:
+def _copy(reader: int, writer: int, size: int, secrets: Secrets) -> int:
     data = os.read(reader, min(size, _CHUNK)) if size else b""
     if len(data) == size:
-        _write_all(writer, data)
+        _write_all(writer, secrets.data(data))
         return xxhash.xxh3_64_intdigest(data)
     digest = xxhash.xxh3_64()
+    redacted = secrets.filter()
     left = size
     while data:
         digest.update(data)
-        _write_all(writer, data)
+        _write_all(writer, redacted.feed(data))
         left -= len(data)
         data = os.read(reader, min(left, _CHUNK)) if left > 0 else b""
+    _write_all(writer, redacted.flush())
     return digest.intdigest()
 
 

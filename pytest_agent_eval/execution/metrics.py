@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from pytest_agent_eval.execution.names import clean_text, plain
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
 
 __all__ = ["merge_usage", "read_metrics"]
@@ -23,10 +24,10 @@ _TOKENS = {
 }
 
 
-def read_metrics(data: bytes) -> tuple[Usage, tuple[str, ...]]:
+def read_metrics(data: bytes, secrets: Secrets = NO_SECRETS) -> tuple[Usage, tuple[str, ...]]:
     """The usage that a metrics file states, and a note for each thing in it that is unusable.
 
-    Every key is optional; keys that are not known are left alone.
+    Every key is optional; keys that are not known are left alone. Secrets are replaced.
     """
     try:
         raw = json.loads(data.decode("utf-8-sig"))
@@ -42,11 +43,11 @@ def read_metrics(data: bytes) -> tuple[Usage, tuple[str, ...]]:
     notes: list[str] = []
     found: dict[str, Any] = {}
     for key, check, what in _FIELDS:
-        _take(found, key, raw.get(key), check, what, notes)
+        _take(found, key, secrets.value(raw.get(key)), check, what, notes)
     tokens = raw.get("token_usage")
     if isinstance(tokens, dict):
         for key, name in _TOKENS.items():
-            value = tokens.get(key)
+            value = secrets.value(tokens.get(key))
             _take(found, name, value, _count, "a count", notes, label=f"token_usage.{key}")
     elif tokens is not None:
         notes.append(f"{_NAME}: token_usage is no mapping and was ignored")

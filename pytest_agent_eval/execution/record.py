@@ -22,6 +22,7 @@ from pytest_agent_eval.execution.evidence_text import describe_evidence
 from pytest_agent_eval.execution.names import to_json
 from pytest_agent_eval.execution.stored_files import StoredFiles, read_text, text_of
 from pytest_agent_eval.execution.workspace import OUTPUT
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
@@ -48,6 +49,9 @@ _STORED = (
     "workspace",
 )
 """Keys that are handed out as they are stored."""
+
+_IDENTITY = frozenset({"suite", "case", "trial", "variant", "outputs"})
+"""Keys by which stored values are found again: no secrets are looked for there."""
 
 
 class Record(Mapping[str, Any]):
@@ -96,10 +100,22 @@ class Record(Mapping[str, Any]):
         return cls(directory, data, case)
 
     @staticmethod
-    def write(directory: str, data: Mapping[str, Any]) -> None:
-        """Store the parts of a record that are in no other file of the trial."""
+    def write(
+        directory: str, data: Mapping[str, Any], secrets: Secrets = NO_SECRETS
+    ) -> Mapping[str, Any]:
+        """Store the parts of a record that are in no other file of the trial.
+
+        Returns:
+            What was stored, which is what judges may see: secrets are replaced.
+        """
+        if secrets:
+            data = {
+                key: value if key in _IDENTITY else secrets.value(value)
+                for key, value in data.items()
+            }
         with open(os.path.join(directory, RECORD), "w", encoding="ascii") as stream:
             stream.write(to_json(data) + "\n")
+        return data
 
     @property
     def produced(self) -> bool:
