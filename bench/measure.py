@@ -54,6 +54,7 @@ def scratch() -> Iterator[Path]:
     usable = memory.is_dir() and os.access(memory, os.W_OK)
     with tempfile.TemporaryDirectory(dir=memory if usable else None) as directory:
         os.environ["TMPDIR"] = directory
+        tempfile.tempdir = None  # it remembers the directory of an earlier call
         try:
             project = Path(directory, "project")
             project.mkdir()

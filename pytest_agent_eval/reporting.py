@@ -68,15 +68,12 @@ class Report:
         if exit_status == pytest.ExitCode.OK and self.summary.missed:
             exit_status = pytest.ExitCode.TESTS_FAILED
         try:
-            writer.merge()
+            self.notes += writer.merge()
             writer.close(
                 self.summary.to_yaml_dict(writer.run_id),
                 exit_status=int(exit_status),
                 complete=self.summary.complete,
-                suites=[
-                    {"name": info.name, "file": info.file, "digest": info.digest}
-                    for info in self._infos.values()
-                ],
+                suites=[info.to_dict() for info in self._infos.values()],
             )
         except AgentEvalError as error:
             self.problem = str(error)

@@ -118,7 +118,12 @@ class RunStore:
         header = make_header(suites=(), options=self._options.to_dict(), rootdir=self._rootdir)
         path = self.reserve()
         if self._options.resume is not None:
-            return RunWriter.resume(path, header)
-        if self._earlier is not None:
-            header["rescored_from"] = self._earlier.path.name
-        return RunWriter.create(path.parent, header, name=path.name)
+            writer = RunWriter.resume(path, header)
+        else:
+            if self._earlier is not None:
+                header["rescored_from"] = self._earlier.path.name
+            writer = RunWriter.create(path.parent, header, name=path.name)
+        asked = [suite.info().to_dict() for suite in self._suites.values() if suite.asked]
+        if asked:  # a session that is killed cannot say it at its end
+            writer.describe(asked)
+        return writer

@@ -49,14 +49,12 @@ class TrialPlace:
 
     Attributes:
         parts: path components of its directory in the run, the trial's number last.
-        record: the same as one path, with slashes, as it is stored.
         workspaces: directory for its workspace (absolute).
     """
 
     def __init__(self, parts: tuple[str, ...], trial: int, attempt: int, workspaces: str) -> None:
         number = str(trial) if attempt == 1 else f"{trial}.{attempt}"
         self.parts = (*parts, number)
-        self.record = "/".join(("cases", *self.parts))
         self.workspaces = (
             workspaces if attempt == 1 else os.path.join(workspaces, f"attempt-{attempt}")
         )
@@ -136,13 +134,14 @@ class SuiteTrials:
             return self.unstarted(case, variant, trial, "error", "infrastructure", str(error))
         if not os.path.isdir(place.workspaces):  # also where an agent removed what was above it
             os.makedirs(place.workspaces, exist_ok=True)
+        directory = writer.fresh_trial_directory(*place.parts)
         return (
             yield from trial_steps(
                 shared,
                 case,
                 trial,
-                directory=writer.fresh_trial_directory(*place.parts),
-                record_path=place.record,
+                directory=directory,
+                record_path=writer.relative(directory),
                 workspace_root=place.workspaces,
                 cancelled=cancelled,
             )
@@ -247,8 +246,13 @@ class SuiteTrials:
         result = known.result
         if result.status == "error":
             return Stored(result, "kept")
-        record = Record.from_directory(str(run.record_directory(result)), case=case)
-        result = replace(result, record=run.reference(result, writer.path))
+        try:
+            record = Record.from_directory(str(run.record_directory(result)), case=case)
+            result = replace(result, record=run.reference(result, writer.path))
+        except RunDirectoryError as error:
+            reason = f"nothing to judge in {run.path.name}: {error}"
+            skipped = self.unstarted(case, variant, trial, "skipped", "", reason)
+            return Stored(skipped, "not there")
         path = str(case.path)
         if result.case_digest != case_digest(path, case_manifest(path)):
             note = "the case has changed since the agent worked on it"

@@ -52,7 +52,10 @@ def judge_steps(
             notes = (*notes, "a judge changed the working directory; it was set back")
     else:
         why = "not judged: the agent ran out of time and produced nothing"
-        verdicts = [Verdict(judge.name, rationale=why, skipped=True) for judge in shared.judges]
+        verdicts = [
+            Verdict(judge.name, rationale=why, skipped=True, digest=getattr(judge, "digest", ""))
+            for judge in shared.judges
+        ]
     outcome = decide(
         executed.execution, verdicts, shared.gated, execution_kind=executed.kind or "agent"
     )
