@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import perf_counter
 
 from pytest_agent_eval.deadline import Steps
+from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.outcome import decide
 from pytest_agent_eval.execution.record import Record
 from pytest_agent_eval.execution.runtime import SuiteRuntime
@@ -41,13 +42,26 @@ def judge_steps(
     notes = executed.notes
     started = perf_counter()
     if record.produced or not executed.timed_out:
+        asked = [judge for judge in shared.judges if judge.name not in kept]
+        if asked and shared.hooks is not None:
+            try:
+                shared.hooks.begin_scoring(cancelled)
+            except RunnerError as error:
+                return _unjudged(executed, str(error))
+            notes = (*notes, *shared.hooks.notes())
+        stepwise = {judge.name: judge.step for judge in shared.config.judges if judge.step}
         for judge in shared.judges:
+            step = stepwise.get(judge.name)
+            seen = record if step is None else record["steps"].get(step)
             if judge.name in kept:
                 verdicts.append(kept[judge.name])
+            elif seen is None:
+                why = f"not judged: step {step} did not run"
+                verdicts.append(Verdict(judge.name, rationale=why, skipped=True))
             elif isinstance(judge, BoundJudge):
-                verdicts.append((yield from judge.steps(record)))
+                verdicts.append((yield from judge.steps(seen)))
             else:
-                verdicts.append(judge.judge(record, cancelled=cancelled))
+                verdicts.append(judge.judge(seen, cancelled=cancelled))
         if _set_back(shared.directory):
             notes = (*notes, "a judge changed the working directory; it was set back")
     else:
@@ -67,6 +81,15 @@ def judge_steps(
         verdicts=tuple(verdicts),
         judging_s=perf_counter() - started,
         notes=notes,
+    )
+
+
+def _unjudged(executed: TrialResult, why: str) -> TrialResult:
+    """A trial that cannot be judged, for a reason that is not the agent's."""
+    summary, _, detail = why.partition("\n")
+    notes = (*executed.notes, detail) if detail else executed.notes
+    return replace(
+        executed, status="error", kind="infrastructure", reason=summary, verdicts=(), notes=notes
     )
 
 

@@ -232,6 +232,11 @@ class Record(Mapping[str, Any]):
         except FileNotFoundError:
             return []
 
+    def _steps(self) -> dict[str, Record]:
+        from pytest_agent_eval.execution.step_record import step_records
+
+        return step_records(self, self._directory, self._data, self._case)
+
     def _inputs(self) -> str:
         """The input as text, one paragraph a field."""
         return "\n\n".join(f"**{key}**: {_shown(value)}" for key, value in self["input"].items())
@@ -321,7 +326,7 @@ _LOADERS: Mapping[str, Callable[[Record], Any]] = {
     "category": lambda record: record._case.category,
     "case_dir": lambda record: record._case.path,
     "input_path": lambda record: str(record._case.input_path),
-    "hook_outputs": lambda record: {},
-    "steps": lambda record: {},
+    "hook_outputs": lambda record: record._data.get("hook_outputs") or {},
+    "steps": Record._steps,
 }
 """Keys whose value is made when it is first looked at."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_agent_eval.cases.templates import Template, compile_template
+from pytest_agent_eval.execution.steps import StepPlan, plan_steps
+from pytest_agent_eval.execution.suite_hooks import SuiteHooks
 from pytest_agent_eval.execution.workspace import Contents
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
@@ -66,6 +68,8 @@ class SuiteRuntime:
         tools: each ``outputs[].tool``.
         execution_digest: of all that decides an execution besides the case.
         directory: the working directory of the session, which judges must leave as it is.
+        steps: of the pipeline; empty without one.
+        hooks: of the suite in this session; None where no hook is to run.
     """
 
     suite: Suite
@@ -87,6 +91,8 @@ class SuiteRuntime:
     tools: tuple[str, ...]
     execution_digest: str
     directory: str
+    steps: tuple[StepPlan, ...] = ()
+    hooks: SuiteHooks | None = None
 
     @classmethod
     def of(
@@ -101,6 +107,9 @@ class SuiteRuntime:
         model: str = "",
         variant: str | None = None,
         values: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        step_runner: Callable[[Suite], Runner] | None = None,
+        hooks: SuiteHooks | None = None,
     ) -> SuiteRuntime:
         """Work out what the trials of a suite share.
 
@@ -114,13 +123,20 @@ class SuiteRuntime:
             model: replaces ``models.skill`` when not empty.
             variant: name of the variant.
             values: its placeholders of the command.
+            variables: the caller's environment; None for that of this process.
+            step_runner: makes the runner of a step that has a block ``runner`` of its own: it gets
+                the suite with that block in place of the suite's.
+            hooks: of the suite in this session.
 
         Raises:
             TemplateError: a template that cannot be parsed.
+            RunnerError: a step's runner cannot be made.
         """
         config = suite.config
         execution = config.execution
-        env, notes = resolve_variables(execution.env, os.environ, key="execution.env")
+        caller = os.environ if variables is None else variables
+        env, notes = resolve_variables(execution.env, caller, key="execution.env")
+        steps, step_notes = plan_steps(suite, runner, step_runner, caller)
         return cls(
             suite=suite,
             config=config,
@@ -142,7 +158,7 @@ class SuiteRuntime:
             arguments=_template(execution.arguments),
             env=env,
             values=values or {},
-            notes=notes,
+            notes=(*notes, *step_notes),
             gated=frozenset(judge.name for judge in judges if judge.gated),
             tools=tuple(output.tool for output in config.outputs if output.tool),
             execution_digest=execution_digest(
@@ -153,6 +169,8 @@ class SuiteRuntime:
                 extra={"values": dict(values or {})},
             ),
             directory=os.getcwd(),
+            steps=steps,
+            hooks=hooks,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,21 +14,28 @@ from pytest_agent_eval.deadline import DeadlineThread, Released, Steps
 from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
+from pytest_agent_eval.execution.hooks import Handed
+from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.manifest import case_digest, case_manifest, changed_in
 from pytest_agent_eval.execution.metrics import merge_usage
-from pytest_agent_eval.execution.names import clean_text, printable, to_json
+from pytest_agent_eval.execution.names import clean_text, plain, printable, to_json
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
 from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.execution.steps import Pipeline, Worked
+from pytest_agent_eval.execution.suite_hooks import CaseHooks
+from pytest_agent_eval.execution.usage import tokens_of
 from pytest_agent_eval.execution.verdict import EXECUTION, judge_execution
 from pytest_agent_eval.execution.workspace import (
     OUTPUT,
     Workspace,
+    adopt,
     create_workspace,
+    snapshot,
     workspace_name,
 )
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
-from pytest_agent_eval.runners.base import Execution, SteppedRunner, Task
+from pytest_agent_eval.runners.base import Execution, Task
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
@@ -150,12 +158,15 @@ class _Attempt:
         self.started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self.trial = trial
         self.record_path = record_path
+        self.hooks: CaseHooks | None = None
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
         case_directory = self.case.path
         files = case_manifest(case_directory)
         self.digest = case_digest(case_directory, files)
         values = self.case.input()
+        hooks = self.shared.hooks
+        begun = hooks.begin(cancelled) if hooks is not None else Handed()
         name = workspace_name(
             self.shared.run_id,
             self.shared.suite_key,
@@ -174,14 +185,54 @@ class _Attempt:
         self.notes += workspace.notes
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
-        # A Python agent may change what it is given; judges see the input as it was.
-        execution = yield from self._run(self._task(fresh(values), workspace, name, cancelled))
-        self.notes += execution.notes
-        if execution.failure == "infrastructure":
-            return self.refuse("infrastructure", execution.error, execution)
-        collected = self._collect(workspace)
+        if hooks is not None:
+            self.notes += hooks.notes()
+            self.hooks = hooks.of_case(self.case, workspace.directory, self.directory, begun)
+        try:
+            workspace = self._prepared(workspace, cancelled)
+            # A Python agent may change what it is given; judges see the input as it was.
+            task = self._task(fresh(values), workspace, name, cancelled)
+            worked = yield from self._work(task, workspace)
+            execution = worked.execution
+            self.notes += worked.notes
+            if execution.failure == "infrastructure":
+                return self.refuse("infrastructure", execution.error, execution)
+            collected = self._collect(worked.workspace)
+        finally:
+            if self.hooks is not None:
+                self.hooks.after_each()
+                self.notes += self.hooks.notes
         changed = changed_in(case_directory, files)
-        return self._executed(execution, collected, values, changed)
+        return self._executed(worked, collected, values, changed)
+
+    def _prepared(self, workspace: Workspace, cancelled: threading.Event) -> Workspace:
+        """The workspace after ``before_each``; what that left in it is not the agent's work."""
+        hooks = self.hooks
+        if hooks is None or not hooks.config.before_each:
+            return workspace
+        before = snapshot(workspace.directory)
+        hooks.before_each(cancelled)
+        return adopt(workspace, before)
+
+    def _work(self, task: Task, workspace: Workspace) -> Steps[Worked]:
+        shared = self.shared
+        traces = shared.config.traces
+        if not shared.steps:
+            execution = yield from invoke(shared.runner, task)
+            notes = execution.notes
+            return Worked(execution, execution.usage, None, {}, workspace, notes)
+        pipeline = Pipeline(
+            shared.steps,
+            task,
+            self.case.name,
+            workspace,
+            shared.contents.outputs,
+            shared.config.execution.allow_exit_codes,
+            hooks=self.hooks,
+            metrics=traces.metrics,
+            events=traces.events,
+        )
+        return (yield from pipeline.run())
 
     def _task(
         self,
@@ -202,7 +253,7 @@ class _Attempt:
             prompt=shared.prompt.render(values, case=case) if shared.prompt else "",
             skill=execution.skill or "",
             arguments=shared.arguments.render(values, case=case) if shared.arguments else "",
-            env=shared.env,
+            env={**shared.env, **self.hooks.handed.env} if self.hooks else shared.env,
             timeout=execution.timeout,
             max_budget_usd=execution.max_budget_usd,
             model=shared.model,
@@ -214,40 +265,29 @@ class _Attempt:
             cancelled=cancelled,
         )
 
-    def _run(self, task: Task) -> Steps[Execution]:
-        runner = self.shared.runner
-        try:
-            if isinstance(runner, SteppedRunner):
-                return (yield from runner.steps(task))
-            return runner.run(task)
-        except (RunnerError, TemplateError, CaseError):
-            raise
-        except Exception as error:  # a runner of a plugin: its fault is not the agent's
-            from pytest_agent_eval.runners.python import describe
-
-            raise RunnerError(f"the runner {describe(error)}") from error
-
     def _executed(
         self,
-        execution: Execution,
+        worked: Worked,
         collected: Collected,
         values: Mapping[str, Any],
         dataset_changes: Sequence[str],
     ) -> Executed:
-        config = self.shared.config
-        usage = merge_usage(execution.usage, collected.usage)
+        config, execution = self.shared.config, worked.execution
+        usage = merge_usage(worked.usage, collected.usage)
         produced = bool(execution.output.strip() or collected.files or collected.modified)
-        verdict, kind = judge_execution(
-            execution,
-            usage=usage,
+        # Of steps each was judged by itself, as each has a budget of its own.
+        stepwise = bool(self.shared.steps)
+        verdict, kind = worked.failed or judge_execution(
+            replace(execution, failure=None, timed_out=False) if stepwise else execution,
+            usage=Usage() if stepwise else usage,
             budget=config.execution.max_budget_usd,
-            allowed=config.execution.allow_exit_codes,
+            allowed="any" if stepwise else config.execution.allow_exit_codes,
             produced=produced,
             directory=self.directory,
         )
         if dataset_changes:
             verdict, kind = _dataset_changed(dataset_changes, verdict), "agent"
-        record = self._store(execution, usage, collected, values, produced)
+        record = self._store(worked, usage, collected, values, produced)
         result = self._result(
             status="failed" if kind else "passed",
             kind=kind,
@@ -274,19 +314,23 @@ class _Attempt:
 
     def _store(
         self,
-        execution: Execution,
+        worked: Worked,
         usage: Usage,
         collected: Collected,
         values: Mapping[str, Any],
         produced: bool,
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
-        traces = self.shared.config.traces
+        execution, traces = worked.execution, self.shared.config.traces
         events = execution.events if execution.events and traces.events else collected.events
         if events:
             with open(os.path.join(self.directory, EVENTS), "w", encoding="ascii") as stream:
                 stream.writelines(f"{to_json(event_of(event))}\n" for event in events)
         data = {**self._data(execution, usage), "produced": produced}
+        if worked.steps:
+            data["steps"] = worked.steps
+        if self.hooks is not None and self.hooks.handed.data:
+            data["hook_outputs"] = plain(self.hooks.handed.data)
         for wanted, name in ((traces.stdout, STDOUT), (traces.stderr, STDERR)):
             path = os.path.join(self.directory, name)
             if not wanted and os.path.exists(path):
@@ -295,12 +339,6 @@ class _Attempt:
         return Record(self.directory, data, self.case, values)
 
     def _data(self, execution: Execution, usage: Usage) -> dict[str, Any]:
-        tokens = {
-            "input": usage.input_tokens,
-            "output": usage.output_tokens,
-            "cache_read": usage.cache_read_tokens,
-            "cache_create": usage.cache_create_tokens,
-        }
         return {
             "format": 1,
             "suite": self.shared.suite_key,
@@ -311,7 +349,7 @@ class _Attempt:
             "timed_out": execution.timed_out,
             "duration_s": execution.duration_s,
             "cost_usd": usage.cost_usd,
-            "token_usage": None if set(tokens.values()) == {None} else tokens,
+            "token_usage": tokens_of(usage),
             "num_turns": usage.num_turns,
             "model": usage.model or self.shared.model or None,
             "models_used": list(usage.models_used),

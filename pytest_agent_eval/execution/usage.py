@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_agent_eval.results import Usage
 
-__all__ = ["add_usage"]
+__all__ = ["add_usage", "tokens_of"]
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:
@@ -24,6 +24,17 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
         per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
     )
+
+
+def tokens_of(usage: Usage) -> dict[str, int | None] | None:
+    """``token_usage`` of a record: counts by kind; None when none is known."""
+    tokens = {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_create": usage.cache_create_tokens,
+    }
+    return None if set(tokens.values()) == {None} else tokens
 
 
 def _plus(first: Any, second: Any) -> Any:

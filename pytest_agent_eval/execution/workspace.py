@@ -12,11 +12,21 @@ from typing import NamedTuple
 import xxhash
 
 from pytest_agent_eval.errors import CaseError, RunnerError
-from pytest_agent_eval.execution.files import copy_file, walk
-from pytest_agent_eval.execution.manifest import Manifest
+from pytest_agent_eval.execution.files import copy_file, hash_file, walk
+from pytest_agent_eval.execution.manifest import Manifest, changes
 from pytest_agent_eval.execution.names import printable
 
-__all__ = ["OUTPUT", "Contents", "Workspace", "create_workspace", "is_answer_key", "workspace_name"]
+__all__ = [
+    "OUTPUT",
+    "Contents",
+    "Workspace",
+    "adopt",
+    "create_workspace",
+    "is_answer_key",
+    "make_outputs",
+    "snapshot",
+    "workspace_name",
+]
 
 OUTPUT = "output"
 
@@ -97,18 +107,54 @@ def create_workspace(
         copier.copy_entry(entry)
     if contents.project_files:
         _copy_project(copier, contents)
-    for output in (OUTPUT, *contents.outputs):
-        # "reports/summary.md" names a file the agent is to write, "reports" a directory.
-        wanted = os.path.dirname(output) if os.path.splitext(output)[1] else output
-        if wanted:
-            with contextlib.suppress(FileExistsError, NotADirectoryError):
-                os.makedirs(os.path.join(directory, wanted), exist_ok=True)
+    make_outputs(directory, contents.outputs)
     return Workspace(
         directory,
         (status.st_dev, status.st_ino),
         Manifest.take(directory, copier.hashes),
         tuple(copier.notes),
     )
+
+
+def make_outputs(directory: str, outputs: Sequence[str]) -> None:
+    """Make ``output`` and the directories of the output paths, where they do not exist."""
+    for output in (OUTPUT, *outputs):
+        # "reports/summary.md" names a file the agent is to write, "reports" a directory.
+        wanted = os.path.dirname(output) if os.path.splitext(output)[1] else output
+        if wanted:
+            with contextlib.suppress(FileExistsError, NotADirectoryError):
+                os.makedirs(os.path.join(directory, wanted), exist_ok=True)
+
+
+def snapshot(directory: str) -> Manifest:
+    """The manifest of a directory as it is now. Files that cannot be read are left out."""
+    hashes = {}
+    for path, status in walk(directory):
+        if stat.S_ISREG(status.st_mode):
+            with contextlib.suppress(OSError):
+                hashes[path] = hash_file(os.path.join(directory, path))
+    return Manifest.take(directory, hashes)
+
+
+def adopt(workspace: Workspace, since: Manifest) -> Workspace:
+    """The workspace with what has changed in it since then taken as given, not as the agent's.
+
+    Args:
+        workspace: in which somebody else than the agent has worked.
+        since: its :func:`snapshot` before that.
+    """
+    found = changes(workspace.directory, since, ())
+    files = dict(workspace.manifest.files)
+    changed = [path for path, status in found.changed if stat.S_ISREG(status.st_mode)]
+    hashes = {}
+    for path in changed:
+        with contextlib.suppress(OSError):
+            hashes[path] = hash_file(os.path.join(workspace.directory, path))
+    taken = Manifest.take(workspace.directory, hashes)
+    files.update(taken.files)
+    for path in found.deleted:
+        files.pop(path, None)
+    return workspace._replace(manifest=Manifest(files, taken.taken_ns))
 
 
 @dataclass

@@ -1,0 +1,28 @@
+"""Asking a runner to carry out one task."""
+
+from __future__ import annotations
+
+from pytest_agent_eval.deadline import Steps
+from pytest_agent_eval.errors import CaseError, RunnerError, TemplateError
+from pytest_agent_eval.runners.base import Execution, Runner, SteppedRunner, Task
+
+__all__ = ["invoke"]
+
+
+def invoke(runner: Runner, task: Task) -> Steps[Execution]:
+    """What came of the task.
+
+    Raises:
+        RunnerError: the agent could not be started, or the runner itself failed.
+        CaseError, TemplateError: the task cannot be put into the runner's words.
+    """
+    try:
+        if isinstance(runner, SteppedRunner):
+            return (yield from runner.steps(task))
+        return runner.run(task)
+    except (RunnerError, TemplateError, CaseError):
+        raise
+    except Exception as error:  # a runner of a plugin: its fault is not the agent's
+        from pytest_agent_eval.runners.python import describe
+
+        raise RunnerError(f"the runner {describe(error)}") from error
