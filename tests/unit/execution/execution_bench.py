@@ -14,10 +14,11 @@ from pytest_agent_eval.cases.case import BrokenCase, Case
 from pytest_agent_eval.cases.directories import read_cases
 from pytest_agent_eval.cases.split import Split
 from pytest_agent_eval.execution.runtime import SuiteRuntime, TrialJudge
+from pytest_agent_eval.execution.suite_hooks import SuiteHooks
 from pytest_agent_eval.execution.trial import run_trial
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runners import BUILTIN, Runner, RunnerContext
-from pytest_agent_eval.suite import load_suite
+from pytest_agent_eval.suite import Suite, load_suite
 
 Snapshot = dict[str, tuple[bytes, int]]
 
@@ -77,16 +78,36 @@ class Bench:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(yaml.safe_dump(self.config))
         suite = load_suite(file, rootdir=self.root)
-        if runner is None:
+
+        def make_runner(suite: Suite) -> Runner:
             context = RunnerContext(suite=suite, rootdir=self.root, fixtures=fixtures)
-            runner = BUILTIN[suite.config.runner.type](context)
+            return BUILTIN[suite.config.runner.type](context)
+
         return SuiteRuntime.of(
             suite,
             suite_key="evals/eval.yaml",
-            runner=runner,
+            runner=runner or make_runner(suite),
             judges=judges,
             rootdir=self.root,
             run_id="20240101T000000-abcd",
+            step_runner=make_runner,
+            hooks=self.hooks(suite),
+        )
+
+    def hooks(self, suite: Suite | None = None) -> SuiteHooks | None:
+        """What a process of the session runs around its cases; None where there are no hooks."""
+        if not self.config.get("hooks"):
+            return None
+        file = self.suite_directory / "eval.yaml"
+        return SuiteHooks(
+            (suite or load_suite(file, rootdir=self.root)).config.hooks,
+            suite_file=file,
+            rootdir=self.root,
+            run_directory=str(self.runs),
+            run_id="20240101T000000-abcd",
+            session_id="s1",
+            workspaces=str(self.workspaces),
+            model="m-1",
         )
 
     def run(
