@@ -274,7 +274,8 @@ class _Attempt:
     ) -> Executed:
         config, execution = self.shared.config, worked.execution
         usage = merge_usage(worked.usage, collected.usage)
-        produced = bool(execution.output.strip() or collected.files or collected.modified)
+        said = (execution.output, *(step["output"] for step in worked.steps.values()))
+        produced = bool("".join(said).strip() or collected.files or collected.modified)
         # Of steps each was judged by itself, as each has a budget of its own.
         stepwise = bool(self.shared.steps)
         verdict, kind = worked.failed or judge_execution(

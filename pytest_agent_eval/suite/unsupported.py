@@ -44,8 +44,12 @@ def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
     execution = suite.config.execution
     if execution.mode == "batch":
         yield "execution.mode", "mode batch is"
-    if execution.steps:
-        yield "execution.steps", "steps are"
+    for index, step in enumerate(execution.steps):
+        if step.runner is None or "type" not in step.runner.model_fields_set:
+            continue
+        if step.runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
+            place = f"execution.steps[{index}].runner.type"
+            yield place, f"step {step.id}: runner type {step.runner.type} is"
 
 
 def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
@@ -76,8 +80,6 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
 
 
 def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
-    if judge.step is not None:
-        yield f"{place}.step", f"judge {judge.name}: judging one step is"
     if judge.labels is not None:
         yield f"{place}.labels", f"judge {judge.name}: calibration with labels is"
     if judge.examples is not None:

@@ -21,7 +21,10 @@ CLI = "runner: {type: cli, command: x}\n"
         ("runner: {type: cli, command: x, workspace_mode: repo}", "runner.workspace_mode"),
         ("runner: {type: cli, command: x, sandbox: auto}", "runner.sandbox"),
         (CLI + "execution: {mode: batch}", "execution.mode"),
-        (CLI + "execution: {steps: [{id: a}]}", "execution.steps"),
+        (
+            CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: codex}}]}",
+            "execution.steps[0].runner.type",
+        ),
         (CLI + "judges: [{name: a, llm_rubric: x}]", "judges[0]"),
         (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
         (CLI + "judges: [{name: pairwise}]", "judges[0]"),
@@ -52,16 +55,14 @@ def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
 
 def test_several_at_once(load: Any) -> None:
     text = """
-        execution: {steps: [{id: a, prompt: x}]}
         judges:
-          - {name: a, check: return 1, step: a}
+          - {name: a, check: return 1, labels: l.yaml}
           - {name: pairwise}
         thresholds: {pairwise: {min_win_rate: 0.5}}
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
-        "execution.steps",
-        "judges[0].step",
+        "judges[0].labels",
         "judges[1]",
         "runner.type",
         "thresholds.pairwise.min_win_rate",
@@ -77,8 +78,9 @@ def test_what_runs(load: Any, tmp_path: Path) -> None:
         models: {skill: a, judge: b}
         permissions: {allow: [Skill]}
         traces: {events: false}
+        execution: {steps: [{id: a, prompt: x}, {id: b, prompt: y, runner: {effort: low}}]}
         judges:
-          - {name: a, check: return 1, samples: 3}
+          - {name: a, check: return 1, samples: 3, step: a}
           - {name: b, builtin: cost_budget}
           - {name: c, module: m, function: f}
           - {name: d, oracle: 1}
