@@ -112,7 +112,7 @@ class Snapshot:
 class _Task:
     """A job and how far it is."""
 
-    __slots__ = ("error", "index", "job", "lane", "phase", "queued", "result", "since")
+    __slots__ = ("error", "index", "job", "lane", "phase", "prepares", "queued", "result", "since")
 
     def __init__(self, job: Job, index: int) -> None:
         self.job = job
@@ -120,6 +120,7 @@ class _Task:
         self.index = index
         self.phase: Literal["planned", "running", "judging", "done", "taken"] = "planned"
         self.queued = False
+        self.prepares = False
         self.result: TrialResult | None = None
         self.error: BaseException | None = None
         self.since = 0.0
@@ -281,6 +282,8 @@ class Engine:
         """Get somebody to work if there is work; with the lock held."""
         if not self._ready and self._next_planned() is None:
             return
+        if len(self._crew) - len(self._walks) > self._idle:
+            return  # one of the crew is on its way here, and calls the next
         if self._idle:
             self._work.notify()
         else:
@@ -295,6 +298,7 @@ class Engine:
                 while (work := self._take()) is None:
                     if self._closed:
                         self._crew.discard(worker)
+                        worker.retire()
                         return
                     self._idle += 1
                     try:
@@ -318,8 +322,7 @@ class Engine:
         task.phase, task.since = "running", time.monotonic()
         task.lane.running += 1
         self._running += 1
-        if task.lane.is_async:
-            self._preparing += 1
+        self._prepares(task, task.lane.is_async)
         return task, self._walk(task, task.job.steps(self.cancelled))
 
     def _next_planned(self) -> _Task | None:
@@ -373,8 +376,6 @@ class Engine:
             self._leave_judging()
         else:
             self._leave_lane(task)
-            if task.lane.is_async:
-                self._preparing -= 1
         task.phase, task.result, task.error = "done", result, error
         if result is not None:
             self._finished.append(result)
@@ -382,7 +383,13 @@ class Engine:
             self._arrived.notify_all()
         self._call()
 
+    def _prepares(self, task: _Task, prepares: bool) -> None:
+        """Whether a job that will be awaited occupies a thread; with the lock held."""
+        self._preparing += prepares - task.prepares
+        task.prepares = prepares
+
     def _leave_lane(self, task: _Task) -> None:
+        self._prepares(task, False)
         task.lane.running -= 1
         self._running -= 1
 
@@ -409,12 +416,11 @@ class Engine:
         with self._lock:
             if task.phase == "judging":
                 return None
-            if task.lane.is_async:
-                self._preparing -= 1
             task.phase = "judging"
             self._leave_lane(task)
             waits = self._judging >= self._max_judging
             if waits:
+                self._walks.pop(walk, None)
                 self._to_judge.append((task, self._walk(task, walk.steps)))
             else:
                 self._judging += 1
@@ -423,8 +429,8 @@ class Engine:
 
     def _await(self, task: _Task, walk: Walk, step: AwaitStep) -> None:
         with self._lock:
-            if task.lane.is_async:
-                self._preparing -= 1
+            self._prepares(task, False)
+            self._walks.pop(walk, None)
             if self._loop is None:
                 from pytest_agent_eval.event_loop import EventLoopThread
 
@@ -442,8 +448,7 @@ class Engine:
         """Let somebody go on with a job that was paused."""
         with self._lock:
             self._awaits.pop(walk, None)
-            if task.lane.is_async and task.phase == "running":
-                self._preparing += 1
+            self._prepares(task, task.lane.is_async and task.phase == "running")
             self._ready.append((task, self._walk(task, walk.steps, answer=answer, error=error)))
             self._call()
 
