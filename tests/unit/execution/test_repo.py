@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.execution.collect import Collected, collect
+from pytest_agent_eval.execution.repo import (
+    Checkout,
+    Left,
+    answers_in_reach,
+    checkout_directory,
+)
+from pytest_agent_eval.execution.workspace import Contents, Workspace, create_workspace
+
+
+def git(directory: Path, *arguments: str) -> str:
+    env = {
+        **os.environ,
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b.c",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b.c",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+    }
+    done = subprocess.run(
+        ["git", *arguments], cwd=directory, env=env, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+class Bench:
+    """A checkout with uncommitted work, and a case."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.repo = root / "project"
+        (self.repo / "src").mkdir(parents=True)
+        (self.repo / "src" / "app.py").write_text("x = 1\n")
+        (self.repo / "README.md").write_text("# Project\n")
+        (self.repo / ".gitignore").write_text("build/\n.env\n")
+        git(self.repo, "init", "-q")
+        git(self.repo, "add", ".")
+        git(self.repo, "commit", "-qm", "first")
+        (self.repo / "README.md").write_text("# Project, being edited\n")
+        (self.repo / "src" / "staged.py").write_text("y = 1\n")
+        git(self.repo, "add", "src/staged.py")
+        (self.repo / "todo.txt").write_text("untracked\n")
+        (self.repo / ".env").write_text("TOKEN=1\n")
+        self.case = root / "case"
+        self.case.mkdir()
+        (self.case / "input.yaml").write_text("prompt: hello\n")
+        self.count = 0
+
+    def checkout(self, **options: Any) -> Checkout:
+        return Checkout(str(self.repo), cache=str(self.root / "cache"), **options)
+
+    def staged(self) -> Workspace:
+        self.count += 1
+        return create_workspace(
+            str(self.root / f"staged{self.count}"),
+            case="case",
+            case_directory=str(self.case),
+            input_name="input.yaml",
+            contents=Contents(),
+        )
+
+    def trial(
+        self, act: Callable[[Path], object], *outputs: str, **options: Any
+    ) -> tuple[Left, Collected, dict[str, str]]:
+        """What one trial leaves, what is collected of it, and the collected files."""
+        stay = self.checkout(**options).enter(
+            self.staged(), outputs=outputs, trial="cases/case/1", cancelled=threading.Event()
+        )
+        try:
+            act(Path(stay.directory))
+        finally:
+            left = stay.leave()
+        target = self.root / f"stored{self.count}"
+        collected = collect(left.workspace, str(target), outputs)
+        files = target / "files"
+        found = {
+            str(path.relative_to(files)): path.read_text()
+            for path in sorted(files.rglob("*"))
+            if path.is_file()
+        }
+        return left, collected, found
+
+    def state(self) -> dict[str, tuple[int, bytes]]:
+        found = {}
+        for path in sorted(self.repo.rglob("*")):
+            content = path.read_bytes() if path.is_file() else b""
+            found[str(path.relative_to(self.repo))] = (path.lstat().st_mode, content)
+        return found
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def work(repo: Path) -> None:
+    assert (repo / "input.yaml").read_text() == "prompt: hello\n"
+    (repo / "src" / "app.py").write_text("x = 2\n")
+    (repo / "README.md").write_text("# Mine now\n")
+    (repo / "src" / "new.py").write_text("z = 1\n")
+    (repo / "todo.txt").unlink()
+    (repo / "output" / "answer.txt").write_text("42\n")
+    (repo / ".env").write_text("TOKEN=gone\n")
+    (repo / "build").mkdir()
+    (repo / "build" / "x.o").write_text("object")
+    (repo / "build" / "two\nlines").write_text("object")
+
+
+def test_the_checkout_is_set_back_and_what_was_done_is_collected(bench: Bench) -> None:
+    before = bench.state()
+    status = git(bench.repo, "status", "--porcelain")
+    left, collected, files = bench.trial(work)
+    assert bench.state() == before
+    assert git(bench.repo, "status", "--porcelain") == status
+    assert files == {
+        "output/answer.txt": "42\n",
+        "_modified/src/app.py": "x = 2\n",
+        "_modified/README.md": "# Mine now\n",
+        "_modified/src/new.py": "z = 1\n",
+    }
+    assert left.deleted == ("todo.txt",)
+    assert (collected.files, collected.modified) == (1, 3)
+    aside = Path(f"{left.workspace.directory}.checkout")
+    assert left.notes == (
+        "the agent deleted todo.txt",
+        f"what else was different in the checkout was moved to {aside}",
+    )
+    assert (aside / ".env").read_text() == "TOKEN=gone\n"
+
+
+def destroy(repo: Path) -> None:
+    git(repo, "reset", "--hard", "-q")
+    git(repo, "clean", "-fdxq")
+
+
+def commit(repo: Path) -> None:
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "by the agent")
+    git(repo, "branch", "other")
+    git(repo, "gc", "-q", "--prune=now")
+
+
+def stash(repo: Path) -> None:
+    git(repo, "stash", "-u", "-q")
+
+
+def remove(repo: Path) -> None:
+    subprocess.run(["rm", "-rf", str(repo)], check=True)
+
+
+@pytest.mark.parametrize("act", [destroy, commit, stash, remove])
+def test_nobody_loses_work(bench: Bench, act: Callable[[Path], None]) -> None:
+    before, log = bench.state(), git(bench.repo, "log", "--all", "--oneline")
+    bench.trial(act)
+    assert bench.state() == before
+    assert git(bench.repo, "log", "--all", "--oneline") == log
+    assert git(bench.repo, "stash", "list") == ""
+    git(bench.repo, "fsck", "--strict")
+
+
+def test_an_agent_that_only_looks(bench: Bench) -> None:
+    before = bench.state()
+    left, collected, files = bench.trial(lambda repo: None)
+    assert bench.state() == before
+    assert (collected.files, collected.modified, left.deleted, files) == (0, 0, (), {})
+
+
+def test_what_git_did_is_told(bench: Bench) -> None:
+    left, _, _ = bench.trial(commit)
+    assert "what the agent did to git's own directory was taken back" in left.notes
+
+
+def test_output_paths_show_unchanged_files_too(bench: Bench) -> None:
+    left, collected, files = bench.trial(
+        lambda repo: (repo / "src" / "app.py").write_text("x = 3\n"), "src"
+    )
+    assert files == {"src/app.py": "x = 3\n", "src/staged.py": "y = 1\n"}
+    assert collected.files == 1
+    assert left.deleted == ()
+
+
+def test_metrics_of_somebody_else_are_not_the_agents(bench: Bench) -> None:
+    (bench.repo / "output").mkdir()
+    (bench.repo / "output" / "metrics.json").write_text('{"cost_usd": 9}')
+    _, collected, _ = bench.trial(lambda repo: None)
+    assert collected.usage.cost_usd is None
+
+
+def test_an_input_file_of_the_checkout_stays_its_own(bench: Bench) -> None:
+    (bench.repo / "input.yaml").write_text("mine: true\n")
+
+    def look(repo: Path) -> None:
+        assert (repo / "input.yaml").read_text() == "mine: true\n"
+
+    left, _, _ = bench.trial(look)
+    assert left.notes == (
+        "the checkout has a file input.yaml of its own: the case's was not copied",
+    )
+    assert (bench.repo / "input.yaml").read_text() == "mine: true\n"
+
+
+def test_an_edited_input_is_an_edit(bench: Bench) -> None:
+    _, collected, files = bench.trial(
+        lambda repo: (repo / "input.yaml").write_text("prompt: mine\n")
+    )
+    assert files == {"_modified/input.yaml": "prompt: mine\n"}
+    assert collected.modified == 1
+    assert not (bench.repo / "input.yaml").exists()
+
+
+def test_our_own_results_are_left_alone(bench: Bench) -> None:
+    ours = bench.repo / ".agent-eval" / "runs" / "r"
+    ours.mkdir(parents=True)
+    (ours / "results.jsonl").write_text("1\n")
+
+    def write(repo: Path) -> None:
+        with open(ours / "results.jsonl", "a") as stream:
+            stream.write("2\n")
+
+    bench.trial(write, ours=[str(bench.repo / ".agent-eval")])
+    assert (ours / "results.jsonl").read_text() == "1\n2\n"
+
+
+def test_what_may_be_lost(bench: Bench) -> None:
+    (bench.repo / "build").mkdir()
+    (bench.repo / "build" / "cache").write_text("1")
+    bench.trial(lambda repo: (repo / "build" / "cache").write_text("2"), unprotected=["build/"])
+    assert (bench.repo / "build" / "cache").read_text() == "2"
+
+
+@pytest.mark.parametrize("path", ["..", "/tmp", ".git", "", ".", "a/../..", 3])
+def test_wrong_unprotected_paths(bench: Bench, path: Any) -> None:
+    with pytest.raises(RunnerError, match=r"runner\.settings\.unprotected lists"):
+        bench.checkout(unprotected=[path])
+
+
+def test_a_killed_trial_is_noticed_and_nothing_is_overwritten(bench: Bench) -> None:
+    stay = bench.checkout().enter(
+        bench.staged(), outputs=(), trial="cases/case/1", cancelled=threading.Event()
+    )
+    (bench.repo / "README.md").write_text("by the agent\n")
+    os.close(stay.lock)  # what the system does when a process is killed
+    with pytest.raises(RunnerError, match=r"was not set back .*cases/case/1") as raised:
+        bench.trial(work)
+    assert (bench.repo / "README.md").read_text() == "by the agent\n"
+    saved = next((bench.root / "cache").iterdir()) / "saved"
+    assert str(saved) in str(raised.value)
+    assert (saved / "README.md").read_text() == "# Project, being edited\n"
+
+
+def test_one_trial_at_a_time(bench: Bench) -> None:
+    first = bench.checkout().enter(
+        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
+    )
+    entered = threading.Event()
+    staged = bench.staged()
+
+    def second() -> None:
+        stay = bench.checkout().enter(staged, outputs=(), trial="2", cancelled=threading.Event())
+        entered.set()
+        stay.leave()
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    assert not entered.wait(0.3)
+    first.leave()
+    assert entered.wait(30)
+    thread.join()
+
+
+def test_waiting_ends_when_the_session_does(bench: Bench) -> None:
+    stay = bench.checkout().enter(
+        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
+    )
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(RunnerError, match="cancelled"):
+        bench.checkout().enter(bench.staged(), outputs=(), trial="2", cancelled=cancelled)
+    stay.leave()
+
+
+def test_a_checkout_that_cannot_be_set_back_is_entered_by_nobody(bench: Bench) -> None:
+    stay = bench.checkout().enter(
+        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
+    )
+    (bench.repo / "README.md").write_text("by the agent\n")
+    saved = next((bench.root / "cache").iterdir()) / "saved"
+    (saved / "README.md").unlink()
+    with pytest.raises(RunnerError, match=r"could not be set back: .*README\.md.* is in .*saved"):
+        stay.leave()
+    with pytest.raises(RunnerError, match="was not set back"):
+        bench.checkout().enter(bench.staged(), outputs=(), trial="2", cancelled=threading.Event())
+
+
+def test_what_hooks_do_is_not_the_agents(bench: Bench) -> None:
+    before = bench.state()
+    stay = bench.checkout().enter(
+        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
+    )
+    (bench.repo / "by_before_each").write_text("1")
+    (bench.repo / "todo.txt").unlink()
+    (bench.repo / "README.md").write_text("by before_each\n")
+    stay.agent_begins()
+    (bench.repo / "README.md").write_text("by before_each\nby the agent\n")
+    (bench.repo / "by_the_agent").write_text("1")
+    stay.agent_ended()
+    (bench.repo / "by_after_each").write_text("1")
+    left = stay.leave()
+    assert bench.state() == before
+    files = sorted(path.name for path in Path(left.workspace.directory).iterdir())
+    assert files == ["README.md", "by_the_agent", "input.yaml", "output"]
+    assert left.deleted == ()
+
+
+def test_without_git(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    subprocess.run(["rm", "-rf", str(bench.repo / ".git")], check=True)
+    before = bench.state()
+
+    def act(repo: Path) -> None:
+        work(repo)
+        (repo / "src" / "__pycache__").mkdir()
+        (repo / "src" / "__pycache__" / "app.pyc").write_text("0")
+
+    _, _, files = bench.trial(act)
+    assert bench.state() == before
+    assert "_modified/build/x.o" in files
+    assert not any("__pycache__" in path for path in files)
+
+
+# -- where -------------------------------------------------------------------------------------
+
+
+def test_the_top_of_the_checkout(bench: Bench) -> None:
+    inner = bench.repo / "evals"
+    inner.mkdir()
+    assert checkout_directory(inner, bench.repo / "evals") == str(bench.repo)
+    assert checkout_directory(bench.case, bench.root) == str(bench.root)
+
+
+def test_a_worktree_is_refused(bench: Bench) -> None:
+    other = bench.root / "other"
+    git(bench.repo, "worktree", "add", "-q", str(other))
+    with pytest.raises(RunnerError, match="linked worktree or a submodule"):
+        checkout_directory(other, other)
+
+
+def test_home_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(bench.repo))
+    with pytest.raises(RunnerError, match="would be the working directory"):
+        checkout_directory(bench.repo, bench.repo)
+
+
+def test_a_cache_inside_is_refused(bench: Bench) -> None:
+    with pytest.raises(RunnerError, match="XDG_CACHE_HOME"):
+        Checkout(str(bench.repo), cache=str(bench.repo / "cache"))
+
+
+def test_results_right_in_the_checkout_are_refused(bench: Bench) -> None:
+    with pytest.raises(RunnerError, match="--agent-eval-runs"):
+        bench.checkout(ours=[str(bench.repo)])
+
+
+def test_whether_the_answers_are_in_reach(bench: Bench) -> None:
+    repo = str(bench.repo)
+    assert "evals/cases is in the checkout" in answers_in_reach(repo, bench.repo / "evals/cases")
+    assert answers_in_reach(repo, bench.root / "cases") == ""
