@@ -132,7 +132,8 @@ class EventLoopThread:
         error: BaseException | None = None
         try:
             future = asyncio.ensure_future(step.start())
-            ended, _ = await asyncio.wait((future,), timeout=step.limit)
+            limit = None if step.limit == float("inf") else step.limit
+            ended, _ = await asyncio.wait((future,), timeout=limit)
             if ended:
                 answer = future.result()
             else:

@@ -33,6 +33,7 @@ class Options:
         variants: names of the variants that run; empty for all.
         resume: the run to go on with, as the user named it; None for a new one.
         rescore: the run whose records are judged again, or None.
+        dask: address of a Dask scheduler on whose workers the agents run; empty for here.
         runs: directory of run directories (absolute).
         gate: ``auto``, ``always`` (also for a partial selection) or ``never``.
         subtests: report each verdict as a subtest besides.
@@ -54,6 +55,7 @@ class Options:
     variants: tuple[str, ...]
     resume: str | None
     rescore: str | None
+    dask: str
     runs: str
     gate: GateMode
     subtests: bool
@@ -170,6 +172,12 @@ def add_options(parser: pytest.Parser) -> None:
         "latest)",
     )
     add(
+        "--agent-eval-dask",
+        default="",
+        metavar="ADDRESS",
+        help="let the agents work on the Dask cluster of this scheduler (needs the extra dask)",
+    )
+    add(
         "--agent-eval-runs",
         default=None,
         metavar="DIR",
@@ -234,6 +242,10 @@ def read_options(config: pytest.Config) -> Options:
     base = str(config.invocation_params.dir) if runs else str(config.rootpath)
     if option.agent_eval_resume is not None and option.agent_eval_rescore is not None:
         raise pytest.UsageError("--agent-eval-resume and --agent-eval-rescore exclude each other")
+    if option.agent_eval_dask and getattr(option, "numprocesses", None):
+        raise pytest.UsageError(
+            "--agent-eval-dask: the cluster runs agents side by side; without -n"
+        )
     for tag in option.agent_eval_tag:
         if not tag.partition("=")[0].strip():
             raise pytest.UsageError(f"--agent-eval-tag {tag!r}: needs KEY or KEY=VALUE")
@@ -251,6 +263,7 @@ def read_options(config: pytest.Config) -> Options:
         variants=tuple(option.agent_eval_variant),
         resume=option.agent_eval_resume,
         rescore=option.agent_eval_rescore,
+        dask=option.agent_eval_dask,
         runs=os.path.abspath(os.path.join(base, runs or ".agent-eval/runs")),
         gate=cast(GateMode, option.agent_eval_gate),
         subtests=bool(config.getini("agent_eval_subtests")) if subtests is None else subtests,

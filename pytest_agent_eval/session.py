@@ -175,7 +175,12 @@ class EvalSession:
         self._catch_sigterm()
         running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
         asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
-        self.trials.plan(running, asked)
+        from pytest_agent_eval.errors import AgentEvalError
+
+        try:
+            self.trials.plan(running, asked)
+        except AgentEvalError as error:
+            raise pytest.UsageError(f"agent-eval: {error}") from None
 
     def open_earlier(self) -> StoredRun | None:
         """Open the run that is gone on with or judged again, before the first trial.
@@ -199,7 +204,14 @@ class EvalSession:
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
-        return [suite.headline() for suite in self.suites.values() if suite.asked]
+        lines = [suite.headline() for suite in self.suites.values() if suite.asked]
+        cluster = self.trials.cluster
+        if cluster is not None:
+            lines.append(
+                f"agent-eval: Dask cluster {cluster.address}: {cluster.workers} workers, "
+                f"{cluster.threads} threads"
+            )
+        return lines
 
     # -- running ---------------------------------------------------------------------------
 

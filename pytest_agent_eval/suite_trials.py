@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pytest_agent_eval.deadline import DeadlineExceeded, Released, Step
 from pytest_agent_eval.errors import (
     AgentEvalError,
+    CaseError,
     RunDirectoryError,
     RunnerError,
     TemplateError,
@@ -37,6 +38,7 @@ from pytest_agent_eval.runs.reuse import decide_reuse
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.cases import BrokenCase, Case
+    from pytest_agent_eval.cluster.client import Cluster, RemoteSuite
     from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.runs.stored import StoredRun, StoredTrial
     from pytest_agent_eval.runs.writer import RunWriter
@@ -75,12 +77,22 @@ class Stored(NamedTuple):
 class SuiteTrials:
     """Carries out the trials of one suite; used from several threads at once.
 
+    Args:
+        suite: the suite.
+        cluster: where its agents work; None for this machine.
+        session: the same in no other session; for the cluster.
+
     Attributes:
         fixture_value: of the pytest fixture that is the suite's runner, once it is set up.
     """
 
-    def __init__(self, suite: ActiveSuite) -> None:
+    def __init__(
+        self, suite: ActiveSuite, cluster: Cluster | None = None, session: str = ""
+    ) -> None:
         self.fixture_value: Any = None
+        self._cluster = cluster
+        self._session = session
+        self._remote: dict[str | None, RemoteSuite] = {}
         self._suite = suite
         self._rescores = suite.options.rescore is not None
         self._lock = threading.Lock()
@@ -130,8 +142,16 @@ class SuiteTrials:
     ) -> Steps[TrialResult]:
         try:
             shared = self.shared(variant, writer.run_id)
+            if self._cluster is not None:
+                return (
+                    yield from self._elsewhere(
+                        self._cluster, shared, case, trial, place, writer, cancelled
+                    )
+                )
         except (RunnerError, TemplateError) as error:
             return self.unstarted(case, variant, trial, "error", "infrastructure", str(error))
+        except CaseError as error:
+            return self.unstarted(case, variant, trial, "error", "case", error.message)
         if not os.path.isdir(place.workspaces):  # also where an agent removed what was above it
             os.makedirs(place.workspaces, exist_ok=True)
         directory = writer.fresh_trial_directory(*place.parts)
@@ -146,6 +166,52 @@ class SuiteTrials:
                 cancelled=cancelled,
             )
         )
+
+    def _elsewhere(
+        self,
+        cluster: Cluster,
+        shared: SuiteRuntime,
+        case: Case,
+        trial: int,
+        place: TrialPlace,
+        writer: RunWriter,
+        cancelled: threading.Event,
+    ) -> Steps[TrialResult]:
+        """Carry out a trial on a cluster, and judge it here."""
+        from pytest_agent_eval.cluster.client import RemoteSuite
+
+        active, variant = self._suite, shared.variant
+        with self._lock:
+            remote = self._remote.get(variant)
+            if remote is None:
+                remote = self._remote[variant] = RemoteSuite(
+                    cluster,
+                    self._session,
+                    shared.suite,
+                    options={
+                        "suite_key": active.key,
+                        "run_id": writer.run_id,
+                        "model": active.options.model,
+                        "variant": variant,
+                        "values": dict(shared.values),
+                    },
+                    max_output=active.options.max_output,
+                    literal=active.literal,
+                    rootdir=str(active.rootdir),
+                )
+        directory = writer.fresh_trial_directory(*place.parts)
+        executed = yield from remote.steps(
+            case,
+            trial,
+            directory=directory,
+            record_path=writer.relative(directory),
+            cancelled=cancelled,
+        )
+        result = replace(executed.result, execution_digest=shared.execution_digest)
+        if executed.record is None:
+            return result
+        yield Released()
+        return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
 
     def shared(self, variant: str | None, run_id: str) -> SuiteRuntime:
         """What all trials of a variant share: made once, or once for each value of a fixture.
@@ -163,7 +229,7 @@ class SuiteTrials:
     def _make(self, variant: str | None, run_id: str) -> SuiteRuntime:
         active = self._suite
         suite = active.varied(variant)
-        runner: Runner = _NoRunner()
+        runner: Runner = _NoRunner()  # of a session that only judges, or runs agents elsewhere
         context = RunnerContext(
             suite=suite,
             rootdir=active.rootdir,
@@ -171,7 +237,7 @@ class SuiteTrials:
             max_output_bytes=active.options.max_output,
             literal=active.literal,
         )
-        if not self._rescores:
+        if not self._rescores and self._cluster is None:
             runner = active.runner_types[suite.config.runner.type](context)
         return SuiteRuntime.of(
             suite,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import threading
 from collections import Counter
@@ -15,6 +16,7 @@ from pytest_agent_eval.items import CaseItem
 
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
+    from pytest_agent_eval.cluster.client import Cluster
     from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.execution.engine import Engine, Lane
     from pytest_agent_eval.options import Options
@@ -66,8 +68,10 @@ class Trials:
         self._attempts: Counter[tuple[str, int]] = Counter()
         self._taken_over: Counter[str] = Counter()
         self._items: dict[str, CaseItem] = {}
+        self._known_lanes: set[int] = set()
         self._workspaces = ""
         self._spending: Spending | None = None
+        self.cluster: Cluster | None = None
         self.alone = _alone(config)
         self.parallelism = 1
 
@@ -79,7 +83,7 @@ class Trials:
         if found is None:
             from pytest_agent_eval.suite_trials import SuiteTrials
 
-            found = self._suites[suite.key] = SuiteTrials(suite)
+            found = self._suites[suite.key] = SuiteTrials(suite, self.cluster, self._session_id)
         return found
 
     def plan(self, items: Sequence[CaseItem], suites: Iterable[ActiveSuite]) -> None:
@@ -88,10 +92,17 @@ class Trials:
         Args:
             items: the cases that will run, in pytest's order.
             suites: those they belong to.
+
+        Raises:
+            ClusterError: the Dask cluster that was asked for cannot be used.
         """
         from pytest_agent_eval.execution.engine import Engine, Job
 
         self._items = {item.nodeid: item for item in items}
+        if self._options.dask and self._options.rescore is None:
+            from pytest_agent_eval.cluster.client import Cluster
+
+            self.cluster = Cluster.connect(self._options.dask, self._session_id)
         for suite in suites:
             self._make_lanes(suite, [item for item in items if item.suite is suite])
             # Every worker does: the one that ends last has seen what its own agents did.
@@ -129,11 +140,14 @@ class Trials:
 
         ahead = not self._is_worker and not self.alone
         needed = suite.fixture and self._options.rescore is None
-        scope = next(item.fixture_scope(suite.fixture) for item in items) if needed else ""
+        # There is no item where every selected case is broken.
+        scope = items[0].fixture_scope(suite.fixture) if needed and items else ""
         one_by_one = bool(scope) and not _outlives(scope, [*self._items], suite, items)
         for variant in suite.variants:
             config = suite.varied(variant).config
             limit = self._options.parallelism or config.execution.parallelism
+            if self.cluster is not None:
+                limit = self._options.parallelism or self.cluster.threads
             if self._is_worker and self._options.parallelism is None:
                 limit = 1
             reason = self.alone or suite.shares_workspace(variant)
@@ -144,7 +158,10 @@ class Trials:
                     suite.one_at_a_time = reason
                 limit = 1
             self._lanes[suite.key, variant] = Lane(
-                limit, ahead=ahead and not one_by_one, open=not scope
+                limit,
+                ahead=ahead and not one_by_one,
+                is_async=self.cluster is not None,
+                open=not scope,
             )
 
     # -- running ---------------------------------------------------------------------------
@@ -164,6 +181,7 @@ class Trials:
                 self._lanes[item.suite.key, variant].open = True
         if not self._workspaces:
             self._prepare(item)
+        self._know_lanes()
         keys = self._keys(item)
         self._engine.begin(keys)
         if self._is_worker and self._options.parallelism is not None:
@@ -193,6 +211,17 @@ class Trials:
             self._spending = Spending(path, self._session_id)
         factory = item.fixture("tmp_path_factory")
         self._workspaces = str(factory.mktemp(WORKSPACES))
+
+    def _know_lanes(self) -> None:
+        """Find out whose agents are awaited, before many of them start at once."""
+        run_id = self._store.writer().run_id
+        for (key, variant), lane in self._lanes.items():
+            if not lane.open or lane.limit == 1 or id(lane) in self._known_lanes:
+                continue
+            self._known_lanes.add(id(lane))
+            with contextlib.suppress(Exception):  # each trial of it will say so
+                runner = self._suites[key].shared(variant, run_id).runner
+                lane.is_async = lane.is_async or bool(getattr(runner, "is_async", False))
 
     def _keys(self, item: CaseItem) -> list[Key]:
         return [(item.nodeid, trial) for trial in range(1, item.trials + 1)]
@@ -273,8 +302,13 @@ class Trials:
 
     def stop(self) -> None:
         """Start nothing more and end what is running."""
+        if self.cluster is not None:
+            self.cluster.stop()
         if self._engine is not None:
             self._engine.stop()
+        if self.cluster is not None:
+            self.cluster.close()
+            self.cluster = None
 
     def dataset_changes(self) -> list[str]:
         """What has changed in the datasets since the session began, one sentence each."""

@@ -129,6 +129,8 @@ class RunnerContext:
         max_output_bytes: cap of each of stdout and stderr.
         literal: names in braces of ``runner.command`` that no case's input provides: they are
             left as they are written.
+        variables: the caller's environment, where ``$NAME`` is looked up; None for that of this
+            process.
     """
 
     suite: Suite
@@ -136,6 +138,7 @@ class RunnerContext:
     fixtures: Mapping[str, Any] = field(default_factory=dict)
     max_output_bytes: int = 16 * 1024 * 1024
     literal: frozenset[str] = frozenset()
+    variables: Mapping[str, str] | None = None
 
 
 RunnerType = Callable[[RunnerContext], Runner]

@@ -62,7 +62,8 @@ class CommandRunner:
         self._cap = context.max_output_bytes
         hidden = (str(context.suite.dataset_directory),)
         self._base = caller_environment(runner.env_policy or "inherit", os.environ, hidden=hidden)
-        self._env, self._notes = resolve_variables(runner.env, os.environ, key="runner.env")
+        caller = os.environ if context.variables is None else context.variables
+        self._env, self._notes = resolve_variables(runner.env, caller, key="runner.env")
 
     def run(self, task: Task) -> Execution:
         """Run the command once.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_agent_eval.runners.base import Task
 from pytest_agent_eval.runners.process_tree import MARKER
 
-__all__ = ["agent_environment", "caller_environment", "resolve_variables"]
+__all__ = ["agent_environment", "caller_environment", "references", "resolve_variables"]
 
 _REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 
@@ -77,6 +77,12 @@ def caller_environment(
         and not name.startswith(_HIDDEN_PREFIXES)
         and (name in _PATHS or not f"{value}/".startswith(inside))
     }
+
+
+def references(values: Iterable[str]) -> list[str]:
+    """Names of the caller's variables that values refer to as ``$NAME``."""
+    found = [_REFERENCE.fullmatch(value) for value in values]
+    return [match[1] or match[2] for match in found if match is not None]
 
 
 def resolve_variables(
