@@ -7,6 +7,7 @@ a whole is refused. What a trial leaves there is moved away, never deleted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -269,7 +270,8 @@ class Stay:
 
     def agent_ended(self) -> None:
         """What will be changed from now on is not the agent's work, but that of hooks."""
-        self._ended = self.checkout.scan()
+        with contextlib.suppress(RunnerError):  # nobody can tell then, and all of it counts
+            self._ended = self.checkout.scan()
 
     def set_back(self) -> tuple[Restored, str]:
         """Make the checkout what it was; what had become different, and where that is now."""

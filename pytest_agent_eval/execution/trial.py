@@ -21,6 +21,7 @@ from pytest_agent_eval.execution.manifest import case_digest, case_manifest, cha
 from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import clean_text, plain, printable, to_json
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
+from pytest_agent_eval.execution.repo import Checkout, Stay, checkout_directory
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.steps import Pipeline, Worked
 from pytest_agent_eval.execution.suite_hooks import CaseHooks
@@ -28,6 +29,7 @@ from pytest_agent_eval.execution.usage import tokens_of
 from pytest_agent_eval.execution.verdict import EXECUTION, judge_execution
 from pytest_agent_eval.execution.workspace import (
     OUTPUT,
+    Contents,
     Workspace,
     adopt,
     create_workspace,
@@ -154,6 +156,7 @@ class _Attempt:
         self.directory = directory
         self.notes: list[str] = list(shared.notes)
         self.workspace = ""
+        self.where = ""
         self.digest = ""
         self.started = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self.trial = trial
@@ -174,41 +177,103 @@ class _Attempt:
             self.shared.variant,
             self.trial,
         )
-        workspace = create_workspace(
-            os.path.join(workspace_root, name),
-            case=self.case.name,
-            case_directory=case_directory,
-            input_name=self.case.input_name,
-            contents=self.shared.contents,
-        )
-        self.workspace = workspace.directory
-        self.notes += workspace.notes
+        workspace = self._workspace(os.path.join(workspace_root, name))
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
-        if hooks is not None:
-            self.notes += hooks.notes()
-            self.hooks = hooks.of_case(self.case, workspace.directory, self.directory, begun)
+        stay = self._enter(workspace, workspace_root, cancelled)
+        left = None
         try:
-            workspace = self._prepared(workspace, cancelled)
-            # A Python agent may change what it is given; judges see the input as it was.
-            task = self._task(fresh(values), workspace, name, cancelled)
-            worked = yield from self._work(task, workspace)
-            execution = worked.execution
-            self.notes += worked.notes
-            if execution.failure == "infrastructure":
-                return self.refuse("infrastructure", execution.error, execution)
-            collected = self._collect(worked.workspace)
+            if hooks is not None:
+                self.notes += hooks.notes()
+                self.hooks = hooks.of_case(self.case, self.where, self.directory, begun)
+            try:
+                workspace = self._prepared(workspace, stay, cancelled)
+                # A Python agent may change what it is given; judges see the input as it was.
+                task = self._task(fresh(values), name, cancelled)
+                worked = yield from self._work(task, workspace)
+                execution = worked.execution
+                self.notes += worked.notes
+                if execution.failure == "infrastructure":
+                    return self.refuse("infrastructure", execution.error, execution)
+                if stay is None:
+                    collected = self._collect(worked.workspace)
+            finally:
+                if self.hooks is not None:
+                    if stay is not None:
+                        stay.agent_ended()
+                    self.hooks.after_each()
+                    self.notes += self.hooks.notes
         finally:
-            if self.hooks is not None:
-                self.hooks.after_each()
-                self.notes += self.hooks.notes
+            if stay is not None:
+                left = stay.leave()
+                self.notes += left.notes
+        if left is not None:
+            collected = self._collect(left.workspace)
+            collected = collected._replace(modified=collected.modified + len(left.deleted))
         changed = changed_in(case_directory, files)
         return self._executed(worked, collected, values, changed)
 
-    def _prepared(self, workspace: Workspace, cancelled: threading.Event) -> Workspace:
+    def _workspace(self, directory: str) -> Workspace:
+        """The trial's own directory, in which its agent works unless it works in the checkout."""
+        contents, in_repo = self.shared.contents, self._is_in_repo
+        workspace = create_workspace(
+            directory,
+            case=self.case.name,
+            case_directory=self.case.path,
+            input_name=self.case.input_name,
+            contents=Contents() if in_repo else contents,
+        )
+        if in_repo and (contents.files or contents.project_files):
+            self.notes.append("workspace_mode repo: only the input file was copied")
+        self.where = workspace.directory
+        # The session removes the directory of a result, which must never be the checkout.
+        self.workspace = "" if in_repo else workspace.directory
+        self.notes += workspace.notes
+        return workspace
+
+    @property
+    def _is_in_repo(self) -> bool:
+        return self.shared.config.runner.workspace_mode == "repo"
+
+    def _enter(
+        self, workspace: Workspace, workspace_root: str, cancelled: threading.Event
+    ) -> Stay | None:
+        """Begin to work in the checkout, where the suite wants that."""
+        shared = self.shared
+        if not self._is_in_repo:
+            return None
+        rootdir, suite_directory = str(shared.rootdir), str(shared.suite.directory)
+        run_directory = Path(self.directory).parents[self.record_path.count("/")]
+        checkout = Checkout(
+            checkout_directory(suite_directory, rootdir),
+            ours=(
+                str(run_directory.parent),
+                workspace_root,
+                os.path.join(rootdir, ".agent-eval"),
+                os.path.join(rootdir, ".pytest_cache"),
+                os.path.join(suite_directory, "recordings"),
+            ),
+            unprotected=shared.config.runner.settings.get("unprotected") or (),
+        )
+        stay = checkout.enter(
+            workspace,
+            outputs=shared.contents.outputs,
+            trial=self.record_path,
+            cancelled=cancelled,
+        )
+        self.where = stay.directory
+        return stay
+
+    def _prepared(
+        self, workspace: Workspace, stay: Stay | None, cancelled: threading.Event
+    ) -> Workspace:
         """The workspace after ``before_each``; what that left in it is not the agent's work."""
         hooks = self.hooks
         if hooks is None or not hooks.config.before_each:
+            return workspace
+        if stay is not None:
+            hooks.before_each(cancelled)
+            stay.agent_begins()
             return workspace
         before = snapshot(workspace.directory)
         hooks.before_each(cancelled)
@@ -237,14 +302,13 @@ class _Attempt:
     def _task(
         self,
         values: Mapping[str, Any],
-        workspace: Workspace,
         trial_id: str,
         cancelled: threading.Event,
     ) -> Task:
         shared, config = self.shared, self.shared.config
         execution = config.execution
         case = self.case.name
-        directory = Path(workspace.directory)
+        directory = Path(self.where)
         return Task(
             input=values,
             workspace=directory,
@@ -355,7 +419,7 @@ class _Attempt:
             "model": usage.model or self.shared.model or None,
             "models_used": list(usage.models_used),
             "per_model_usage": dict(usage.per_model_usage),
-            "workspace": self.workspace,
+            "workspace": self.where,
             "output": clean_text(execution.output),
             "outputs": list(self.shared.contents.outputs),
             "tools": list(self.shared.tools),
