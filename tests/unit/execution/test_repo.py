@@ -18,6 +18,8 @@ from pytest_agent_eval.execution.repo import (
     checkout_directory,
 )
 from pytest_agent_eval.execution.workspace import Contents, Workspace, create_workspace
+from pytest_agent_eval.results import Verdict
+from tests.unit.execution.execution_bench import Bench as TrialBench
 
 
 def git(directory: Path, *arguments: str) -> str:
@@ -377,3 +379,124 @@ def test_whether_the_answers_are_in_reach(bench: Bench) -> None:
     repo = str(bench.repo)
     assert "evals/cases is in the checkout" in answers_in_reach(repo, bench.repo / "evals/cases")
     assert answers_in_reach(repo, bench.root / "cases") == ""
+
+
+# -- trials ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def trials(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrialBench:
+    """A suite in a git repository of its own, with a case and uncommitted work."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    bench = TrialBench(tmp_path)
+    bench.add_case()
+    bench.config["dataset"] = {"path": "cases"}
+    (bench.suite_directory / "app.py").write_text("x = 1\n")
+    git(bench.suite_directory, "init", "-q")
+    git(bench.suite_directory, "add", ".")
+    git(bench.suite_directory, "commit", "-qm", "first")
+    (bench.suite_directory / "app.py").write_text("x = 1  # being edited\n")
+    return bench
+
+
+def in_repo(bench: TrialBench, source: str, **execution: Any) -> None:
+    bench.command(source, **execution)
+    bench.config["runner"]["workspace_mode"] = "repo"
+
+
+class Look:
+    """A judge that passes, and keeps the record."""
+
+    name, gated = "look", False
+
+    def __init__(self) -> None:
+        self.seen: Any = None
+
+    def judge(self, record: Any, *, cancelled: threading.Event | None = None) -> Verdict:
+        self.seen = record
+        return Verdict("look", value=True, passed=True)
+
+
+def test_a_trial_in_the_checkout(trials: TrialBench) -> None:
+    in_repo(
+        trials,
+        "pwd; cat input.yaml; echo 'x = 2' > app.py; echo 42 > output/answer.txt; rm .git/HEAD;"
+        """echo '{"cost_usd": 0.5}' > output/metrics.json""",
+    )
+    judge = Look()
+    runtime = trials.runtime(judges=[judge])
+    status = git(trials.suite_directory, "status", "--porcelain")
+    result = trials.run(shared=runtime)
+    assert (result.status, result.reason) == ("passed", "")
+    assert git(trials.suite_directory, "status", "--porcelain") == status
+    assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
+    assert not (trials.suite_directory / "output").exists()
+    where = str(trials.suite_directory)
+    assert judge.seen["stdout"] == f"{where}\nprompt: What is 6 x 7?\n"
+    assert judge.seen["workspace"] == where
+    assert dict(judge.seen["modified_files"]) == {"app.py": "x = 2\n"}
+    assert judge.seen["main_content"] == "42\n"
+    assert result.usage.cost_usd == 0.5
+
+
+def test_the_checkout_is_never_a_directory_that_is_cleaned_up(trials: TrialBench) -> None:
+    in_repo(trials, "echo done")
+    assert trials.run().workspace == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "execution", "kind"),
+    [
+        ("echo 2 > app.py; exit 3", {}, "agent"),
+        ("echo 2 > app.py; sleep 60", {"timeout": 0.5}, "timeout"),
+    ],
+)
+def test_a_failing_agent_leaves_the_checkout_as_it_was(
+    trials: TrialBench, source: str, execution: dict[str, Any], kind: str
+) -> None:
+    in_repo(trials, source, **execution)
+    result = trials.run()
+    assert (result.status, result.kind) == ("failed", kind)
+    assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
+    assert (trials.stored(result) / "files" / "_modified" / "app.py").read_text() == "2\n"
+
+
+def test_a_runner_that_cannot_start_leaves_the_checkout_as_it_was(trials: TrialBench) -> None:
+    in_repo(trials, "true")
+    trials.config["runner"]["command"] = "no-such-command-here"
+    runtime = trials.runtime()
+    before = sorted(path.name for path in trials.suite_directory.iterdir())
+    result = trials.run(shared=runtime)
+    assert (result.status, result.kind) == ("error", "infrastructure")
+    assert sorted(path.name for path in trials.suite_directory.iterdir()) == before
+    assert trials.run(trial=2, shared=runtime).reason == result.reason
+
+
+def test_an_agent_that_only_deletes_has_done_something(trials: TrialBench) -> None:
+    in_repo(trials, "rm app.py")
+    result = trials.run()
+    assert result.status == "passed"
+    assert "the agent deleted app.py" in result.notes
+    assert (trials.suite_directory / "app.py").exists()
+
+
+def test_an_agent_that_does_nothing(trials: TrialBench) -> None:
+    in_repo(trials, "true")
+    assert trials.run().reason == "produced nothing"
+
+
+def test_companion_files_are_not_copied(trials: TrialBench) -> None:
+    trials.config["dataset"]["workspace"] = {"files": ["notes.md"]}
+    in_repo(trials, "ls")
+    result = trials.run()
+    assert "workspace_mode repo: only the input file was copied" in result.notes
+    assert "notes.md" not in (trials.stored(result) / "stdout.log").read_text()
+
+
+def test_without_a_checkout_of_its_own(trials: TrialBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(trials.suite_directory))
+    in_repo(trials, "rm -rf *")
+    result = trials.run()
+    assert (result.status, result.kind) == ("error", "infrastructure")
+    assert "would be the working directory" in result.reason
+    assert (trials.suite_directory / "app.py").exists()
