@@ -38,7 +38,8 @@ judges:
 
 
 # Plugins that these tests have no use for and that take long to import.
-PLAIN = ("-p", "no:cacheprovider", "-p", "no:anyio", "-p", "no:hypothesispytest")
+_UNUSED = ("cacheprovider", "anyio", "hypothesispytest", "randomly", "rerunfailures", "timeout")
+PLAIN = tuple(word for name in _UNUSED for word in ("-p", f"no:{name}"))
 
 
 class Project:
