@@ -38,7 +38,7 @@ from pytest_agent_eval.execution.workspace import OUTPUT, Workspace
 from pytest_agent_eval.runners.process import run_process
 from pytest_agent_eval.runs.lock import try_lock
 
-__all__ = ["Checkout", "Left", "Stay", "answers_in_reach", "checkout_directory"]
+__all__ = ["Checkout", "Left", "Stay", "checkout_directory"]
 
 GIT = ".git"
 
@@ -79,18 +79,6 @@ def checkout_directory(suite_directory: str | Path, rootdir: str | Path) -> str:
             "kept elsewhere and could not be taken back; use a clone of the repository"
         )
     return root
-
-
-def answers_in_reach(checkout: str, dataset_directory: str | Path) -> str:
-    """A note that the agent can read the answer key; empty where the dataset is elsewhere."""
-    dataset = os.path.realpath(dataset_directory)
-    if not f"{dataset}/".startswith(f"{checkout}/"):
-        return ""
-    inside = os.path.relpath(dataset, checkout)
-    return (
-        f"workspace_mode repo: the agent can read the answers of the cases, as {inside} is in the "
-        "checkout it works in; keep the dataset in a directory outside of it to hide them"
-    )
 
 
 class Checkout:

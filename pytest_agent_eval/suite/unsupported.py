@@ -59,8 +59,6 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
             yield "runner.type", f"runner type {runner.type} is"
         else:
             yield "runner.type", f"no runner is named, and the default, {runner.type}, is"
-    if runner.workspace_mode == "repo":
-        yield "runner.workspace_mode", "workspace_mode repo is"
     if runner.sandbox != "none":
         yield "runner.sandbox", f"sandbox {runner.sandbox} is"
 

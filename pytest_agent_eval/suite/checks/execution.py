@@ -32,6 +32,8 @@ def check_execution(data: Mapping[str, Any], findings: Findings, known: Known) -
     for key in ("prompt", "arguments"):
         check_template(execution.get(key), ("execution", key), findings)
     check_environment(execution.get("env"), ("execution", "env"), findings)
+    if block(data, "runner").get("workspace_mode") == "repo":
+        _check_repo(data, execution, findings)
     if execution.get("mode") == "batch":
         for phase in _PER_CASE_HOOKS:
             if block(data, "hooks").get(phase):
@@ -54,6 +56,23 @@ def _check_skill(data: Mapping[str, Any], execution: Mapping[str, Any], findings
     if not asked and not execution.get("steps") and kind in _ASKED_BY_WORDS:
         message = f"the agent is asked nothing: {kind} needs execution.skill or execution.prompt"
         findings.warn(("execution",), message)
+
+
+def _check_repo(data: Mapping[str, Any], execution: Mapping[str, Any], findings: Findings) -> None:
+    """What cannot be done, or is worth knowing, where the agent works in the checkout."""
+    place: Place = ("runner", "workspace_mode")
+    if execution.get("steps"):
+        findings.problem(place, "repo runs one agent a case; steps need a workspace of their own")
+    if execution.get("mode") == "batch":
+        findings.problem(place, "repo runs in mode case only; a batch has a workspace of its own")
+    dataset = block(data, "dataset")
+    path = dataset.get("path")
+    if isinstance(path, str) and not path.startswith("/"):
+        message = "the agent works in the checkout, where it can read the answers of the cases; "
+        findings.warn(place, message + "a dataset elsewhere (an absolute path) hides them")
+    if block(dataset, "workspace").get("files"):
+        message = "ignored with workspace_mode repo: only the input file is copied"
+        findings.warn(("dataset", "workspace", "files"), message)
 
 
 def _check_steps(
@@ -92,6 +111,9 @@ def _check_step(
         findings.problem(place, f"{label}: needs a skill or a prompt")
     if isinstance(runner, dict):
         check_runner(runner, (*place, "runner"), findings, known)
+        if runner.get("workspace_mode") == "repo":
+            message = "a step works in the workspace that all steps share"
+            findings.problem((*place, "runner", "workspace_mode"), message)
     for key in ("prompt", "arguments"):
         check_template(step.get(key), (*place, key), findings)
     check_environment(step.get("env"), (*place, "env"), findings)

@@ -14,7 +14,6 @@ from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.repo import (
     Checkout,
     Left,
-    answers_in_reach,
     checkout_directory,
 )
 from pytest_agent_eval.execution.workspace import Contents, Workspace, create_workspace
@@ -373,12 +372,6 @@ def test_a_cache_inside_is_refused(bench: Bench) -> None:
 def test_results_right_in_the_checkout_are_refused(bench: Bench) -> None:
     with pytest.raises(RunnerError, match="--agent-eval-runs"):
         bench.checkout(ours=[str(bench.repo)])
-
-
-def test_whether_the_answers_are_in_reach(bench: Bench) -> None:
-    repo = str(bench.repo)
-    assert "evals/cases is in the checkout" in answers_in_reach(repo, bench.repo / "evals/cases")
-    assert answers_in_reach(repo, bench.root / "cases") == ""
 
 
 # -- trials ------------------------------------------------------------------------------------

@@ -82,3 +82,46 @@ def test_a_plugin_s_type(load: Any, problems: Any) -> None:
     text = "runner: {type: rocket, command: fly, function: up}"
     assert load(text, known).config.runner.command == "fly"
     assert "rocket" in problems("runner: {type: rocke}", known)["runner.type"]
+
+
+REPO = "runner: {type: cli, command: x, workspace_mode: repo}\n"
+
+
+@pytest.mark.parametrize(
+    ("execution", "path", "word"),
+    [
+        ("{steps: [{id: a}]}", "runner.workspace_mode", "steps"),
+        ("{mode: batch}", "runner.workspace_mode", "batch"),
+        (
+            "{steps: [{id: a, runner: {type: cli, command: x, workspace_mode: repo}}]}",
+            "execution.steps[0].runner.workspace_mode",
+            "share",
+        ),
+    ],
+)
+def test_what_cannot_run_in_the_checkout(
+    problems: Any, execution: str, path: str, word: str
+) -> None:
+    assert word in problems(f"{REPO}execution: {execution}\n")[path]
+
+
+def test_the_answers_are_in_reach_in_the_checkout(load: Any) -> None:
+    said = [str(warning) for warning in load(f"{REPO}dataset: {{path: cases}}\n").warnings]
+    assert any("can read the answers" in text for text in said)
+    said = [str(warning) for warning in load(f"{REPO}dataset: {{path: /data/cases}}\n").warnings]
+    assert not any("can read the answers" in text for text in said)
+
+
+def test_companion_files_are_ignored_in_the_checkout(load: Any) -> None:
+    text = f"{REPO}dataset: {{path: cases, workspace: {{files: [a.md]}}}}\n"
+    said = [str(warning) for warning in load(text).warnings]
+    assert any("only the input file is copied" in text for text in said)
+
+
+@pytest.mark.parametrize("paths", ["x", "[/tmp]", "[..]", "['']", "[3]"])
+def test_wrong_unprotected_paths(problems: Any, paths: str) -> None:
+    runner = f"{{type: cli, command: x, settings: {{unprotected: {paths}}}}}"
+    found = problems(f"runner: {runner}\n")
+    (path,) = found
+    assert path.startswith("runner.settings.unprotected")
+    assert "relative to the checkout" in found[path]

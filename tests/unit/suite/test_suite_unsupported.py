@@ -18,7 +18,6 @@ CLI = "runner: {type: cli, command: x}\n"
         ("runner: {type: codex}", "runner.type"),
         ("runner: {type: responses-api}", "runner.type"),
         ("runner: {type: litellm}", "runner.type"),
-        ("runner: {type: cli, command: x, workspace_mode: repo}", "runner.workspace_mode"),
         ("runner: {type: cli, command: x, sandbox: auto}", "runner.sandbox"),
         (CLI + "execution: {mode: batch}", "execution.mode"),
         (
