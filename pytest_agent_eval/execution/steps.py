@@ -317,7 +317,7 @@ class Pipeline:
         return usage, events
 
     def _take(self, step: str, path: str, limit: int) -> bytes | None:
-        full = os.path.join(self.workspace.directory, path)
+        full = os.path.join(self.base.workspace, path)
         try:
             data = read_file(full, limit + 1)
             os.unlink(full)
@@ -332,7 +332,7 @@ class Pipeline:
         return data
 
     def _files(self) -> list[str]:
-        root = self.workspace.directory
+        root = str(self.base.workspace)
         return sorted(set(_paths(root, (OUTPUT, *self.outputs))))
 
     def _show_last_logs(self) -> None:

@@ -42,7 +42,15 @@ from pytest_agent_eval.runners.base import Execution, Task
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
 
-__all__ = ["Executed", "execute_steps", "run_trial", "trial_steps"]
+__all__ = [
+    "Attempt",
+    "Executed",
+    "dataset_changed",
+    "execute_steps",
+    "make_task",
+    "run_trial",
+    "trial_steps",
+]
 
 
 class Executed(NamedTuple):
@@ -117,7 +125,8 @@ def trial_steps(
     )
     if executed.record is None:
         return executed.result
-    yield Released()
+    if shared.config.runner.workspace_mode != "repo":  # there the next agent changes files around
+        yield Released()  # judges, which may read them
     return (yield from judge_steps(shared, executed.result, executed.record, cancelled=cancelled))
 
 
@@ -132,7 +141,7 @@ def execute_steps(
     cancelled: threading.Event,
 ) -> Steps[Executed]:
     """Let the agent work and store what came of it; the part of a trial that needs no judge."""
-    attempt = _Attempt(shared, case, trial, directory, record_path)
+    attempt = Attempt(shared, case, trial, directory, record_path)
     try:
         return (yield from attempt.carry_out(workspace_root, cancelled))
     except CaseError as error:
@@ -145,8 +154,16 @@ def execute_steps(
         return attempt.refuse("infrastructure", f"the trial cannot be stored: {error}")
 
 
-class _Attempt:
-    """One trial under way."""
+class Attempt:
+    """One trial under way.
+
+    Attributes:
+        notes: things worth telling so far.
+        workspace: directory that belongs to the trial alone, and may be removed with it; or empty.
+        where: directory in which the agent works.
+        digest: of the case.
+        handed: what hooks have handed over.
+    """
 
     def __init__(
         self, shared: SuiteRuntime, case: Case, trial: int, directory: str, record_path: str
@@ -162,8 +179,10 @@ class _Attempt:
         self.trial = trial
         self.record_path = record_path
         self.hooks: CaseHooks | None = None
+        self.handed = Handed()
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
+        """Everything but the judging; raises what the case or the runner does wrong."""
         case_directory = self.case.path
         files = case_manifest(case_directory)
         self.digest = case_digest(case_directory, files)
@@ -193,9 +212,8 @@ class _Attempt:
                 worked = yield from self._work(task, workspace)
                 execution = worked.execution
                 self.notes += worked.notes
-                if execution.failure == "infrastructure":
-                    return self.refuse("infrastructure", execution.error, execution)
-                if stay is None:
+                lost = execution.failure == "infrastructure"
+                if stay is None and not lost:
                     collected = self._collect(worked.workspace)
             finally:
                 if self.hooks is not None:
@@ -203,10 +221,13 @@ class _Attempt:
                         stay.agent_ended()
                     self.hooks.after_each()
                     self.notes += self.hooks.notes
+                    self.handed = self.hooks.handed
         finally:
             if stay is not None:
                 left = stay.leave()
                 self.notes += left.notes
+        if lost:
+            return self.refuse("infrastructure", execution.error, execution)
         if left is not None:
             collected = self._collect(left.workspace)
             collected = collected._replace(modified=collected.modified + len(left.deleted))
@@ -299,33 +320,17 @@ class _Attempt:
         )
         return (yield from pipeline.run())
 
-    def _task(
-        self,
-        values: Mapping[str, Any],
-        trial_id: str,
-        cancelled: threading.Event,
-    ) -> Task:
-        shared, config = self.shared, self.shared.config
-        execution = config.execution
-        case = self.case.name
-        directory = Path(self.where)
-        return Task(
-            input=values,
-            workspace=directory,
-            output_dir=directory / OUTPUT,
-            log_dir=Path(self.directory),
+    def _task(self, values: Mapping[str, Any], trial_id: str, cancelled: threading.Event) -> Task:
+        shared, case = self.shared, self.case.name
+        return make_task(
+            shared,
+            values,
+            workspace=self.where,
+            log_dir=self.directory,
             prompt=shared.prompt.render(values, case=case) if shared.prompt else "",
-            skill=execution.skill or "",
             arguments=shared.arguments.render(values, case=case) if shared.arguments else "",
-            env={**shared.env, **self.hooks.handed.env} if self.hooks else shared.env,
-            timeout=execution.timeout,
-            max_budget_usd=execution.max_budget_usd,
-            model=shared.model,
-            subagent_model=config.models.subagent or "",
-            effort=config.runner.effort or "",
-            system_prompt=config.runner.system_prompt or "",
+            env=self.hooks.handed.env if self.hooks else {},
             trial_id=trial_id,
-            values=shared.values,
             cancelled=cancelled,
         )
 
@@ -351,7 +356,30 @@ class _Attempt:
             directory=self.directory,
         )
         if dataset_changes:
-            verdict, kind = _dataset_changed(dataset_changes, verdict), "agent"
+            verdict, kind = dataset_changed(dataset_changes, verdict), "agent"
+        return self.conclude(worked, usage, (verdict, kind), collected, values, produced=produced)
+
+    def conclude(
+        self,
+        worked: Worked,
+        usage: Usage,
+        judged: tuple[Verdict, FailureKind],
+        collected: Collected,
+        values: Mapping[str, Any],
+        *,
+        produced: bool,
+    ) -> Executed:
+        """Store the record of an agent that has ended.
+
+        Args:
+            worked: what came of its work.
+            usage: of it.
+            judged: the verdict on the execution, and why it failed if it did.
+            collected: of what it left; copied into the trial's directory already.
+            values: the case's input.
+            produced: whether it left anything.
+        """
+        (verdict, kind), execution = judged, worked.execution
         record = self._store(worked, usage, collected, values, produced)
         result = self._result(
             status="failed" if kind else "passed",
@@ -394,8 +422,8 @@ class _Attempt:
         data = {**self._data(execution, usage), "produced": produced}
         if worked.steps:
             data["steps"] = worked.steps
-        if self.hooks is not None and self.hooks.handed.data:
-            data["hook_outputs"] = plain(self.hooks.handed.data)
+        if self.handed.data:
+            data["hook_outputs"] = plain(self.handed.data)
         for wanted, name in ((traces.stdout, STDOUT), (traces.stderr, STDERR)):
             path = os.path.join(self.directory, name)
             if not wanted and os.path.exists(path):
@@ -465,7 +493,55 @@ class _Attempt:
         )
 
 
-def _dataset_changed(paths: Sequence[str], verdict: Verdict) -> Verdict:
+def make_task(
+    shared: SuiteRuntime,
+    values: Mapping[str, Any],
+    *,
+    workspace: str,
+    log_dir: str,
+    prompt: str,
+    arguments: str,
+    env: Mapping[str, str],
+    trial_id: str,
+    cancelled: threading.Event,
+) -> Task:
+    """What the runner of a suite is asked to do.
+
+    Args:
+        shared: of the suite.
+        values: the input.
+        workspace: the directory the agent works in (absolute).
+        log_dir: of its logs (absolute).
+        prompt: rendered.
+        arguments: rendered.
+        env: variables that come on top of ``execution.env``.
+        trial_id: opaque.
+        cancelled: ends it early when set.
+    """
+    config = shared.config
+    return Task(
+        input=values,
+        workspace=Path(workspace),
+        output_dir=Path(workspace, OUTPUT),
+        log_dir=Path(log_dir),
+        prompt=prompt,
+        skill=config.execution.skill or "",
+        arguments=arguments,
+        env={**shared.env, **env} if env else shared.env,
+        timeout=config.execution.timeout,
+        max_budget_usd=config.execution.max_budget_usd,
+        model=shared.model,
+        subagent_model=config.models.subagent or "",
+        effort=config.runner.effort or "",
+        system_prompt=config.runner.system_prompt or "",
+        trial_id=trial_id,
+        values=shared.values,
+        cancelled=cancelled,
+    )
+
+
+def dataset_changed(paths: Sequence[str], verdict: Verdict) -> Verdict:
+    """The verdict on an execution during which files of the dataset were changed."""
     shown = ", ".join(printable(path) for path in paths[:5])
     more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
     said = f"the dataset was changed by the run: {shown}{more}"

@@ -260,7 +260,7 @@ def test_after_each_runs_however_the_agent_ends(bench: Bench, source: str) -> No
 
 
 def test_after_each_runs_when_the_session_stops(bench: Bench) -> None:
-    bench.config["hooks"] = {"after_each": [{"command": "touch ../cleaned"}]}
+    bench.config["hooks"] = {"after_each": [{"command": "touch ../cleaned; exit 1"}]}
     bench.command("touch ../begun; sleep 300")
 
     def stop() -> None:
@@ -274,6 +274,7 @@ def test_after_each_runs_when_the_session_stops(bench: Bench) -> None:
     result = bench.run()
     thread.join()
     assert result.kind == "infrastructure"
+    assert result.notes == ("hooks.after_each[0] exited with status 1; it wrote nothing",)
     assert (bench.workspaces / "cleaned").exists()
 
 
