@@ -66,6 +66,7 @@ class EventLoopThread:
             weakref.WeakKeyDictionary()
         )
         self._pending: dict[_Family, Done] = {}
+        self._blocked_at = ""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -88,7 +89,7 @@ class EventLoopThread:
         """
         turned = threading.Event()
         self._loop.call_soon_threadsafe(turned.set)
-        where = line_of(self._thread)
+        where = self._blocked_at = line_of(self._thread)
         if turned.wait(0.1):
             return True
         deadline = time.monotonic() + grace
@@ -141,7 +142,7 @@ class EventLoopThread:
         except asyncio.CancelledError:
             error = DeadlineExceeded(True, cancelled=True)
         except Interruption:
-            error = DeadlineExceeded(True)
+            error = DeadlineExceeded(True, where=self._blocked_at)
         except BaseException as raised:
             error = raised
         await self._end(family)

@@ -1,0 +1,94 @@
+"""A pytest session in a process of its own that a test looks at while it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from .conftest import PLAIN, Project
+
+LONG = 60.0
+"""Seconds after which something that should have happened has not: only a failing test waits."""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.005)
+
+
+class Live:
+    """The session, what it printed, and the agents that it started.
+
+    An agent says that it is there by a file ``agents/<its pid>``.
+    """
+
+    def __init__(self, project: Project, *arguments: str) -> None:
+        self.project = project
+        self.agents = project.path / "agents"
+        self.agents.mkdir(exist_ok=True)
+        self._output = open(project.path / "printed.txt", "w+b")  # noqa: SIM115
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *PLAIN, *arguments],
+            cwd=project.path,
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @property
+    def started(self) -> int:
+        """How many agents have said that they are there."""
+        return len(os.listdir(self.agents))
+
+    @property
+    def stored(self) -> int:
+        """Lines of results."""
+        root = self.project.path / ".agent-eval" / "runs"
+        files = root.glob("*/results*.jsonl") if root.is_dir() else ()
+        return sum(file.read_bytes().count(b"\n") for file in files)
+
+    def signal(self, number: int, *, group: bool = False) -> None:
+        """Send a signal, as a terminal does to the whole group."""
+        send = os.killpg if group else os.kill
+        send(self.process.pid, number)
+
+    def wait(self, seconds: float = LONG) -> int:
+        """The exit status."""
+        return self.process.wait(seconds)
+
+    @property
+    def printed(self) -> str:
+        """All that the session printed."""
+        self._output.flush()
+        return Path(self._output.name).read_text(encoding="utf-8", errors="replace")
+
+    def left(self) -> list[int]:
+        """Agents that are still there."""
+        return [int(name) for name in os.listdir(self.agents) if _runs(int(name))]
+
+    def close(self) -> None:
+        """End what a failing test leaves."""
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL, group=True)
+            self.process.wait()
+        for pid in self.left():
+            os.kill(pid, signal.SIGKILL)
+        self._output.close()
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
