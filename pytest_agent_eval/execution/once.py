@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.runs.lock import try_lock
 
-__all__ = ["Done", "forget", "once", "recall", "was_begun"]
+__all__ = ["Done", "forget", "once", "once_steps", "recall", "was_begun"]
 
 _LOCK = ".lock"
 _PART = ".part"
@@ -44,6 +46,29 @@ def once(path: str, action: Callable[[], Mapping[str, Any]], *, cancelled: threa
     Raises:
         RunnerError: cancelled, or the file cannot be read or written.
     """
+    with _alone(path, cancelled) as known:
+        if known is not None:
+            return Done(known, here=False)
+        value = action()
+        _keep(path, value)
+        return Done(value, here=True)
+
+
+def once_steps(
+    path: str, action: Callable[[], Steps[Mapping[str, Any]]], *, cancelled: threading.Event
+) -> Steps[Done]:
+    """:func:`once` for what has parts with a time limit."""
+    with _alone(path, cancelled) as known:
+        if known is not None:
+            return Done(known, here=False)
+        value = yield from action()
+        _keep(path, value)
+        return Done(value, here=True)
+
+
+@contextmanager
+def _alone(path: str, cancelled: threading.Event) -> Iterator[Mapping[str, Any] | None]:
+    """Hold the lock of a value; what is kept of it already."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         lock = os.open(path + _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -53,12 +78,7 @@ def once(path: str, action: Callable[[], Mapping[str, Any]], *, cancelled: threa
         while not try_lock(lock):
             if cancelled.wait(_POLL_S):
                 raise RunnerError("cancelled: the session stops")
-        known = recall(path)
-        if known is not None:
-            return Done(known, here=False)
-        value = action()
-        _keep(path, value)
-        return Done(value, here=True)
+        yield recall(path)
     finally:
         os.close(lock)
 

@@ -231,7 +231,7 @@ class Attempt:
         if left is not None:
             collected = self._collect(left.workspace)
             collected = collected._replace(modified=collected.modified + len(left.deleted))
-        changed = changed_in(case_directory, files)
+        changed = changed_in(case_directory, files, was_set_back=self._is_in_repo)
         return self._executed(worked, collected, values, changed)
 
     def _workspace(self, directory: str) -> Workspace:
@@ -417,7 +417,10 @@ class Attempt:
         execution, traces = worked.execution, self.shared.config.traces
         events = execution.events if execution.events and traces.events else collected.events
         if events:
-            with open(os.path.join(self.directory, EVENTS), "w", encoding="ascii") as stream:
+            path = os.path.join(self.directory, EVENTS)
+            if os.path.lexists(path):
+                os.unlink(path)  # it may be shared by the cases of a batch
+            with open(path, "x", encoding="ascii") as stream:
                 stream.writelines(f"{to_json(event_of(event))}\n" for event in events)
         data = {**self._data(execution, usage), "produced": produced}
         if worked.steps:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_agent_eval.results import Usage
 
-__all__ = ["add_usage", "tokens_of"]
+__all__ = ["add_usage", "share_of", "tokens_of"]
 
 
 def add_usage(first: Usage, second: Usage) -> Usage:
@@ -23,6 +24,37 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         models_used=tuple(dict.fromkeys((*first.models_used, *second.models_used))),
         per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
         per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
+    )
+
+
+def share_of(usage: Usage, index: int, count: int) -> Usage:
+    """One of ``count`` parts of what was spent; counts stay whole, and all parts give the whole.
+
+    Args:
+        usage: of the whole.
+        index: which part, 0-based.
+        count: of parts.
+    """
+
+    def part(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: part(item) for key, item in value.items()}
+        if not _is_number(value):
+            return value
+        if isinstance(value, int):
+            return value // count + (index < value % count)
+        return value / count
+
+    return replace(
+        usage,
+        cost_usd=part(usage.cost_usd),
+        input_tokens=part(usage.input_tokens),
+        output_tokens=part(usage.output_tokens),
+        cache_read_tokens=part(usage.cache_read_tokens),
+        cache_create_tokens=part(usage.cache_create_tokens),
+        num_turns=part(usage.num_turns),
+        per_model_usage=part(usage.per_model_usage),
+        per_model_turns=part(usage.per_model_turns),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ __all__ = [
     "Contents",
     "Workspace",
     "adopt",
+    "create_shared_workspace",
     "create_workspace",
     "is_answer_key",
     "make_outputs",
@@ -113,6 +114,34 @@ def create_workspace(
         (status.st_dev, status.st_ino),
         Manifest.take(directory, copier.hashes),
         tuple(copier.notes),
+    )
+
+
+def create_shared_workspace(
+    directory: str, files: Mapping[str, str], contents: Contents
+) -> Workspace:
+    """Make a workspace that belongs to no single case.
+
+    Args:
+        directory: the workspace (absolute); its parent exists, itself it does not.
+        files: base name -> text of the files that are put into it.
+        contents: its project files and output paths; files of cases are not copied.
+
+    Raises:
+        RunnerError: a project file cannot be copied.
+        OSError: the disk is full, or not writable.
+    """
+    os.mkdir(directory)
+    status = os.stat(directory)
+    for name, text in files.items():
+        with open(os.path.join(directory, name), "x", encoding="utf-8") as stream:
+            stream.write(text)
+    copier = _Copier("batch", contents.dataset_directory, directory)
+    if contents.project_files:
+        _copy_project(copier, contents)
+    make_outputs(directory, contents.outputs)
+    return Workspace(
+        directory, (status.st_dev, status.st_ino), snapshot(directory), tuple(copier.notes)
     )
 
 
