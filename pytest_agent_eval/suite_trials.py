@@ -340,7 +340,9 @@ class SuiteTrials:
         """
         if self._files is None:
             return ""
-        changed = changed_in(str(self._suite.suite.dataset_directory), self._files)
+        in_repo = any(map(self._suite.shares_workspace, self._suite.variants))
+        directory = str(self._suite.suite.dataset_directory)
+        changed = changed_in(directory, self._files, was_set_back=in_repo)
         if not changed:
             return ""
         more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""

@@ -129,13 +129,24 @@ def case_manifest(directory: str) -> CaseManifest:
     }
 
 
-def changed_in(directory: str, before: CaseManifest) -> tuple[str, ...]:
-    """Paths that were added, removed or written since ``before``."""
+def changed_in(
+    directory: str, before: CaseManifest, *, was_set_back: bool = False
+) -> tuple[str, ...]:
+    """Paths that were added, removed or written since ``before``.
+
+    Args:
+        directory: of the case, or of the dataset.
+        before: taken before the run.
+        was_set_back: what an agent did to it was taken back: only size and mtime are as they were.
+    """
     after = case_manifest(directory)
     if after == before:
         return ()
+    stamps = 2 if was_set_back else 3
     return tuple(
-        path for path in sorted(before.keys() | after.keys()) if before.get(path) != after.get(path)
+        path
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path, ())[:stamps] != after.get(path, ())[:stamps]
     )
 
 

@@ -38,7 +38,7 @@ from pytest_agent_eval.execution.workspace import OUTPUT, Workspace
 from pytest_agent_eval.runners.process import run_process
 from pytest_agent_eval.runs.lock import try_lock
 
-__all__ = ["Checkout", "Left", "Stay", "checkout_directory"]
+__all__ = ["Checkout", "Left", "Stay", "checkout_directory", "take_turn"]
 
 GIT = ".git"
 
@@ -81,8 +81,38 @@ def checkout_directory(suite_directory: str | Path, rootdir: str | Path) -> str:
     return root
 
 
+def take_turn(root: str, cancelled: threading.Event, *, cache: str = "") -> int:
+    """Wait until no other trial of any session on this machine is in a checkout.
+
+    Args:
+        root: the top of the checkout (absolute).
+        cancelled: ends waiting when set.
+        cache: as of :class:`Checkout`.
+
+    Returns:
+        A file descriptor: the turn ends when it is closed, at the latest with the process.
+
+    Raises:
+        RunnerError: cancelled, or there is no place to wait at.
+    """
+    store = _store(root, cache)
+    try:
+        os.makedirs(store, mode=0o700, exist_ok=True)
+        lock = os.open(os.path.join(store, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise RunnerError(f"{store} cannot be written: {error.strerror}") from None
+    try:
+        while not try_lock(lock):
+            if cancelled.wait(_POLL_S):
+                raise RunnerError("cancelled before the checkout was free")
+    except BaseException:
+        os.close(lock)
+        raise
+    return lock
+
+
 class Checkout:
-    """A checkout in which one trial works at a time, of all the sessions on this machine.
+    """A checkout in which one trial works at a time; see :func:`take_turn`.
 
     Args:
         root: its top (absolute), as :func:`checkout_directory` gives it.
@@ -107,14 +137,7 @@ class Checkout:
         limits: TreeLimits = LIMITS,
     ) -> None:
         self.root = root
-        cache = os.path.realpath(cache or _user_cache())
-        if f"{cache}/".startswith(f"{root}/"):
-            raise RunnerError(
-                f"workspace_mode repo: {cache}, where the checkout is saved, is inside of it; set "
-                "XDG_CACHE_HOME to a directory elsewhere"
-            )
-        name = f"{os.path.basename(root)}-{xxhash.xxh3_64_hexdigest(os.fsencode(root))}"
-        self._store = os.path.join(cache, name)
+        self._store = _store(root, cache)
         self._busy = os.path.join(self._store, "busy.json")
         self._excluded = frozenset({*_inside(root, ours), *_unprotected(unprotected)})
         self._tree = SavedTree(self._store, root, self._excluded, limits)
@@ -125,43 +148,31 @@ class Checkout:
         *,
         outputs: Sequence[str],
         trial: str,
-        cancelled: threading.Event,
     ) -> Stay:
-        """Wait until no other trial works here, save the checkout, and make it ready for one.
+        """Save the checkout and make it ready for a trial, whose turn it is.
 
         Args:
             staged: an ordinary workspace of the trial that holds the input file. The input is
                 copied from there, and what the trial leaves is put there.
             outputs: each ``outputs[].path``.
             trial: where the trial is stored, for messages.
-            cancelled: ends waiting when set.
 
         Raises:
-            RunnerError: cancelled, or the checkout cannot be saved; nothing in it was changed.
+            RunnerError: the checkout cannot be saved; nothing in it was changed.
             OSError: the copy cannot be written; nothing in the checkout was changed.
         """
+        self._refuse_unfinished()
         os.makedirs(self._store, mode=0o700, exist_ok=True)
-        lock = os.open(
-            os.path.join(self._store, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        before = self._tree.save()
+        _write_json(
+            self._busy,
+            {"checkout": self.root, "trial": trial, "pid": os.getpid(), "since": _now()},
         )
+        stay = Stay(self, staged, before, tuple(outputs))
         try:
-            while not try_lock(lock):
-                if cancelled.wait(_POLL_S):
-                    raise RunnerError("cancelled before the checkout was free")
-            self._refuse_unfinished()
-            before = self._tree.save()
-            _write_json(
-                self._busy,
-                {"checkout": self.root, "trial": trial, "pid": os.getpid(), "since": _now()},
-            )
-            stay = Stay(self, staged, before, tuple(outputs), lock)
-            try:
-                stay.prepare()
-            except BaseException:
-                stay.set_back()
-                raise
+            stay.prepare()
         except BaseException:
-            os.close(lock)
+            stay.set_back()
             raise
         return stay
 
@@ -227,7 +238,6 @@ class Stay:
     staged: Workspace
     before: Tree
     outputs: tuple[str, ...]
-    lock: int
     _own_input: bool = False
     _given: Tree | None = None
     _ended: Tree | None = None
@@ -284,8 +294,6 @@ class Stay:
                 f"{self.directory} could not be set back: {error}; what was there before is in "
                 f"{self.checkout.saved}"
             ) from None
-        finally:
-            os.close(self.lock)
         return self._left(restored, aside, unchanged)
 
     def _unchanged_outputs(self) -> dict[str, int]:
@@ -412,6 +420,23 @@ def _unprotected(value: Any) -> list[str]:
             )
         found.append(normal)
     return found
+
+
+def _store(root: str, cache: str) -> str:
+    """Where a checkout is saved.
+
+    Raises:
+        RunnerError: that is inside of the checkout.
+    """
+    cache = os.path.realpath(cache or _user_cache())
+    if f"{cache}/".startswith(f"{root}/"):
+        raise RunnerError(
+            f"workspace_mode repo: {cache}, where the checkout is saved, is inside of it; set "
+            "XDG_CACHE_HOME to a directory elsewhere"
+        )
+    return os.path.join(
+        cache, f"{os.path.basename(root)}-{xxhash.xxh3_64_hexdigest(os.fsencode(root))}"
+    )
 
 
 def _user_cache() -> str:

@@ -21,7 +21,7 @@ from pytest_agent_eval.execution.manifest import case_digest, case_manifest, cha
 from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import clean_text, plain, printable, to_json
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
-from pytest_agent_eval.execution.repo import Checkout, Stay, checkout_directory
+from pytest_agent_eval.execution.repo import Checkout, Stay, checkout_directory, take_turn
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.steps import Pipeline, Worked
 from pytest_agent_eval.execution.suite_hooks import CaseHooks
@@ -114,20 +114,38 @@ def trial_steps(
         workspace_root: an existing directory for workspaces (absolute).
         cancelled: ends the trial early when set.
     """
-    executed = yield from execute_steps(
-        shared,
-        case,
-        trial,
-        directory=directory,
-        record_path=record_path,
-        workspace_root=workspace_root,
-        cancelled=cancelled,
-    )
-    if executed.record is None:
-        return executed.result
-    if shared.config.runner.workspace_mode != "repo":  # there the next agent changes files around
-        yield Released()  # judges, which may read them
-    return (yield from judge_steps(shared, executed.result, executed.record, cancelled=cancelled))
+    try:
+        turn = _turn(shared, cancelled)
+    except RunnerError as error:
+        attempt = Attempt(shared, case, trial, directory, record_path)
+        return attempt.refuse("infrastructure", str(error)).result
+    try:
+        executed = yield from execute_steps(
+            shared,
+            case,
+            trial,
+            directory=directory,
+            record_path=record_path,
+            workspace_root=workspace_root,
+            cancelled=cancelled,
+        )
+        if executed.record is None:
+            return executed.result
+        if turn is None:
+            yield Released()
+        return (
+            yield from judge_steps(shared, executed.result, executed.record, cancelled=cancelled)
+        )
+    finally:
+        if turn is not None:
+            os.close(turn)
+
+
+def _turn(shared: SuiteRuntime, cancelled: threading.Event) -> int | None:
+    """Wait for the checkout where agents work in it, also while judges may read files there."""
+    if shared.config.runner.workspace_mode != "repo":
+        return None
+    return take_turn(checkout_directory(shared.suite.directory, shared.rootdir), cancelled)
 
 
 def execute_steps(
@@ -199,7 +217,7 @@ class Attempt:
         workspace = self._workspace(os.path.join(workspace_root, name))
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
-        stay = self._enter(workspace, workspace_root, cancelled)
+        stay = self._enter(workspace, workspace_root)
         left = None
         try:
             if hooks is not None:
@@ -256,9 +274,7 @@ class Attempt:
     def _is_in_repo(self) -> bool:
         return self.shared.config.runner.workspace_mode == "repo"
 
-    def _enter(
-        self, workspace: Workspace, workspace_root: str, cancelled: threading.Event
-    ) -> Stay | None:
+    def _enter(self, workspace: Workspace, workspace_root: str) -> Stay | None:
         """Begin to work in the checkout, where the suite wants that."""
         shared = self.shared
         if not self._is_in_repo:
@@ -280,7 +296,6 @@ class Attempt:
             workspace,
             outputs=shared.contents.outputs,
             trial=self.record_path,
-            cancelled=cancelled,
         )
         self.where = stay.directory
         return stay

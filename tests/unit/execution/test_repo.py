@@ -15,6 +15,7 @@ from pytest_agent_eval.execution.repo import (
     Checkout,
     Left,
     checkout_directory,
+    take_turn,
 )
 from pytest_agent_eval.execution.workspace import Contents, Workspace, create_workspace
 from pytest_agent_eval.results import Verdict
@@ -76,9 +77,7 @@ class Bench:
         self, act: Callable[[Path], object], *outputs: str, **options: Any
     ) -> tuple[Left, Collected, dict[str, str]]:
         """What one trial leaves, what is collected of it, and the collected files."""
-        stay = self.checkout(**options).enter(
-            self.staged(), outputs=outputs, trial="cases/case/1", cancelled=threading.Event()
-        )
+        stay = self.checkout(**options).enter(self.staged(), outputs=outputs, trial="cases/case/1")
         try:
             act(Path(stay.directory))
         finally:
@@ -248,11 +247,8 @@ def test_wrong_unprotected_paths(bench: Bench, path: Any) -> None:
 
 
 def test_a_killed_trial_is_noticed_and_nothing_is_overwritten(bench: Bench) -> None:
-    stay = bench.checkout().enter(
-        bench.staged(), outputs=(), trial="cases/case/1", cancelled=threading.Event()
-    )
+    bench.checkout().enter(bench.staged(), outputs=(), trial="cases/case/1")
     (bench.repo / "README.md").write_text("by the agent\n")
-    os.close(stay.lock)  # what the system does when a process is killed
     with pytest.raises(RunnerError, match=r"was not set back .*cases/case/1") as raised:
         bench.trial(work)
     assert (bench.repo / "README.md").read_text() == "by the agent\n"
@@ -262,54 +258,45 @@ def test_a_killed_trial_is_noticed_and_nothing_is_overwritten(bench: Bench) -> N
 
 
 def test_one_trial_at_a_time(bench: Bench) -> None:
-    first = bench.checkout().enter(
-        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
-    )
-    entered = threading.Event()
-    staged = bench.staged()
+    cache, going = str(bench.root / "cache"), threading.Event()
+    first = take_turn(str(bench.repo), going, cache=cache)
+    taken = threading.Event()
 
     def second() -> None:
-        stay = bench.checkout().enter(staged, outputs=(), trial="2", cancelled=threading.Event())
-        entered.set()
-        stay.leave()
+        os.close(take_turn(str(bench.repo), going, cache=cache))
+        taken.set()
 
     thread = threading.Thread(target=second)
     thread.start()
-    assert not entered.wait(0.3)
-    first.leave()
-    assert entered.wait(30)
+    assert not taken.wait(0.3)
+    os.close(first)
+    assert taken.wait(30)
     thread.join()
 
 
 def test_waiting_ends_when_the_session_does(bench: Bench) -> None:
-    stay = bench.checkout().enter(
-        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
-    )
-    cancelled = threading.Event()
+    cache, cancelled = str(bench.root / "cache"), threading.Event()
+    turn = take_turn(str(bench.repo), cancelled, cache=cache)
     cancelled.set()
     with pytest.raises(RunnerError, match="cancelled"):
-        bench.checkout().enter(bench.staged(), outputs=(), trial="2", cancelled=cancelled)
-    stay.leave()
+        take_turn(str(bench.repo), cancelled, cache=cache)
+    os.close(turn)
 
 
 def test_a_checkout_that_cannot_be_set_back_is_entered_by_nobody(bench: Bench) -> None:
-    stay = bench.checkout().enter(
-        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
-    )
+    stay = bench.checkout().enter(bench.staged(), outputs=(), trial="1")
     (bench.repo / "README.md").write_text("by the agent\n")
     saved = next((bench.root / "cache").iterdir()) / "saved"
     (saved / "README.md").unlink()
     with pytest.raises(RunnerError, match=r"could not be set back: .*README\.md.* is in .*saved"):
         stay.leave()
     with pytest.raises(RunnerError, match="was not set back"):
-        bench.checkout().enter(bench.staged(), outputs=(), trial="2", cancelled=threading.Event())
+        bench.checkout().enter(bench.staged(), outputs=(), trial="2")
 
 
 def test_what_hooks_do_is_not_the_agents(bench: Bench) -> None:
     before = bench.state()
-    stay = bench.checkout().enter(
-        bench.staged(), outputs=(), trial="1", cancelled=threading.Event()
-    )
+    stay = bench.checkout().enter(bench.staged(), outputs=(), trial="1")
     (bench.repo / "by_before_each").write_text("1")
     (bench.repo / "todo.txt").unlink()
     (bench.repo / "README.md").write_text("by before_each\n")
