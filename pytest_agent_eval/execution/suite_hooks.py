@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
     from pytest_agent_eval.suite.models.hooks import HooksConfig
 
-__all__ = ["HOOKS", "CaseHooks", "SuiteHooks"]
+__all__ = ["HOOKS", "CaseHooks", "SuiteHooks", "end_session"]
 
 HOOKS = "hooks"
 """Name of the directory of logs in the run's directory."""
@@ -64,24 +64,26 @@ class SuiteHooks:
         secrets: Secrets = NO_SECRETS,
     ) -> None:
         self.config = hooks
+        self._file = str(suite_file)
         self._workspaces = workspaces
         self._run_directory = run_directory
-        self._logs = os.path.join(run_directory, HOOKS, *filter(None, (label,)))
-        self._state = os.path.join(self._logs, f".{session_id}")
+        logs = os.path.join(run_directory, HOOKS, *filter(None, (label,)))
+        self._state = os.path.join(logs, f".{session_id}")
+        self._own = {
+            **(env or {}),
+            "AGENT_EVAL_RUN_ID": run_id,
+            "AGENT_EVAL_CONFIG": str(suite_file),
+            "AGENT_EVAL_PROJECT_ROOT": str(rootdir),
+            "AGENT_EVAL_MODEL": model,
+            "AGENT_EVAL_WORKSPACE": workspaces,
+        }
         self._place = HookPlace(
             directory=str(suite_file.parent),
-            env={
-                **os.environ,
-                **(env or {}),
-                "AGENT_EVAL_RUN_ID": run_id,
-                "AGENT_EVAL_CONFIG": str(suite_file),
-                "AGENT_EVAL_PROJECT_ROOT": str(rootdir),
-                "AGENT_EVAL_MODEL": model,
-                "AGENT_EVAL_WORKSPACE": workspaces,
-            },
-            logs=self._logs,
+            env={**os.environ, **self._own},
+            logs=logs,
             secrets=secrets,
         )
+        self._registered = False
         self._mutex = threading.Lock()
         self._begun: Mapping[str, Any] | None = None
         self._scoring: Mapping[str, Any] | None = None
@@ -96,6 +98,7 @@ class SuiteHooks:
             RunnerError: a hook failed: every case of the suite is in error for that reason.
         """
         if self._begun is None:
+            self._register(cancelled)
             self._begun = self._once("before_all", cancelled)
         return _handed(self._begun)
 
@@ -105,6 +108,7 @@ class SuiteHooks:
         Raises:
             RunnerError: a hook failed: no judge of the suite is asked.
         """
+        self._register(cancelled)
         if self.config.before_scoring:
             if self._scoring is None:
                 self._scoring = self._once("before_scoring", cancelled)
@@ -126,7 +130,7 @@ class SuiteHooks:
 
     def close(self) -> None:
         """Forget what hooks handed over; nothing of the suite is running any more."""
-        for phase in ("before_all", "before_scoring"):
+        for phase in ("before_all", "before_scoring", _SESSION):
             forget(self._state_of(phase))
 
     def notes(self) -> tuple[str, ...]:
@@ -164,6 +168,18 @@ class SuiteHooks:
         return CaseHooks(self.config, place, begun)
 
     # -- inside ----------------------------------------------------------------------------
+
+    def _register(self, cancelled: threading.Event) -> None:
+        """Let the process that ends the session know what is to be run then."""
+        if self._registered:
+            return
+        told = {
+            "hooks": self.config.model_dump(mode="json"),
+            "file": self._file,
+            "env": self._own,
+        }
+        once(self._state_of(_SESSION), lambda: told, cancelled=cancelled)
+        self._registered = True
 
     def _state_of(self, phase: str) -> str:
         return f"{self._state}.{phase}.json"
@@ -208,6 +224,52 @@ class SuiteHooks:
             return run_hooks(phase, hooks, self._with(self._known())).notes
         except (RunnerError, OSError) as error:
             return (f"hooks.{phase} could not be run: {error}",)
+
+
+_SESSION = "session"
+
+
+def end_session(
+    run_directory: str, session_id: str, *, secrets: Secrets = NO_SECRETS
+) -> tuple[str, ...]:
+    """Run ``after_all`` and ``before_report`` of all suites of which anything ran in the session.
+
+    For the process that reports, which need not have opened any suite: the controller of
+    pytest-xdist. Called when no trial and no judge runs any more, also after an interruption.
+
+    Args:
+        run_directory: of the run (absolute).
+        session_id: as it was given to :class:`SuiteHooks`.
+        secrets: what no log and no note may hold.
+
+    Returns:
+        A note for each hook that failed.
+    """
+    from pytest_agent_eval.suite.models.hooks import HooksConfig
+
+    name = f".{session_id}.{_SESSION}.json"
+    notes: list[str] = []
+    for place, _, files in sorted(os.walk(os.path.join(run_directory, HOOKS))):
+        told = recall(os.path.join(place, name)) if name in files else None
+        if told is None:
+            continue
+        own = told["env"]
+        hooks = SuiteHooks(
+            HooksConfig.model_validate(told["hooks"]),
+            suite_file=Path(told["file"]),
+            rootdir=Path(own["AGENT_EVAL_PROJECT_ROOT"]),
+            run_directory=run_directory,
+            run_id=own["AGENT_EVAL_RUN_ID"],
+            session_id=session_id,
+            workspaces=own["AGENT_EVAL_WORKSPACE"],
+            label=os.path.relpath(place, os.path.join(run_directory, HOOKS)),
+            model=own["AGENT_EVAL_MODEL"],
+            env=own,
+            secrets=secrets,
+        )
+        notes += (*hooks.after_all(), *hooks.before_report())
+        hooks.close()
+    return tuple(notes)
 
 
 class CaseHooks:

@@ -72,7 +72,12 @@ class Bench:
         raise AssertionError(f"no case {name}")
 
     def runtime(
-        self, *, judges: Sequence[TrialJudge] = (), runner: Runner | None = None, **fixtures: Any
+        self,
+        *,
+        judges: Sequence[TrialJudge] = (),
+        runner: Runner | None = None,
+        label: str = "",
+        **fixtures: Any,
     ) -> SuiteRuntime:
         file = self.suite_directory / "eval.yaml"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,10 +96,10 @@ class Bench:
             rootdir=self.root,
             run_id="20240101T000000-abcd",
             step_runner=make_runner,
-            hooks=self.hooks(suite),
+            hooks=self.hooks(suite, label),
         )
 
-    def hooks(self, suite: Suite | None = None) -> SuiteHooks | None:
+    def hooks(self, suite: Suite | None = None, label: str = "") -> SuiteHooks | None:
         """What a process of the session runs around its cases; None where there are no hooks."""
         if not self.config.get("hooks"):
             return None
@@ -107,6 +112,7 @@ class Bench:
             run_id="20240101T000000-abcd",
             session_id="s1",
             workspaces=str(self.workspaces),
+            label=label,
             model="m-1",
         )
 

@@ -17,6 +17,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.hooks import HookPlace, Ran, run_hooks
 from pytest_agent_eval.execution.once import once, recall, was_begun
 from pytest_agent_eval.execution.record import Record
+from pytest_agent_eval.execution.suite_hooks import end_session
 from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners import Execution, Task
@@ -329,22 +330,40 @@ def test_before_all_runs_once_and_reaches_agents_and_judges(bench: Bench) -> Non
         {"db": "up", "of": "refund_yes"},
         {"db": "up", "of": "other"},
     ]
-    hooks = bench.hooks()  # of the process that ends the session
-    assert hooks is not None
-    assert hooks.after_all() == ("hooks.after_all[0] exited with status 1; it wrote nothing",)
+    assert not (bench.root / "ended").exists()
+    # By the process that ends the session, which has opened no suite.
+    assert end_session(str(bench.runs), "another") == ()
+    assert end_session(str(bench.runs), "s1") == (
+        "hooks.after_all[0] exited with status 1; it wrote nothing",
+    )
     assert (bench.root / "ended").read_text() == "t1\n"
-    assert hooks.before_report() == ()
     assert (bench.root / "reported").exists()
-    hooks.close()
-    assert sorted(path.name for path in (bench.runs / "hooks").glob("*.*")) == []
+    assert [path for path in (bench.runs / "hooks").iterdir() if path.is_file()] == []
+    assert end_session(str(bench.runs), "s1") == ()
+
+
+def test_suites_and_variants_have_logs_of_their_own(bench: Bench) -> None:
+    bench.config["hooks"] = {
+        "before_all": [{"command": "echo begin"}],
+        "after_all": [{"command": "echo end $AGENT_EVAL_MODEL"}],
+    }
+    bench.command("echo x")
+    for label in ("evals~a.eval.yaml", "evals~b.eval.yaml"):
+        assert bench.run(shared=bench.runtime(label=label), trial=len(label)).status == "passed"
+        bench.workspaces = bench.root / "more"
+    assert end_session(str(bench.runs), "s1") == ()
+    for label in ("evals~a.eval.yaml", "evals~b.eval.yaml"):
+        logs = bench.runs / "hooks" / label
+        assert (logs / "before_all.1.log").read_text() == "begin\n"
+        assert (logs / "after_all.1.log").read_text() == "end m-1\n"
 
 
 def test_what_hooks_handed_over_is_for_the_owners_eyes_only(bench: Bench) -> None:
     bench.config["hooks"] = {"before_all": [{"command": "true"}]}
     bench.command("echo x")
     bench.run()
-    (kept,) = (bench.runs / "hooks").glob(".*.json")
-    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    kept = list((bench.runs / "hooks").glob(".*.json"))
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept} == {0o600}
 
 
 def test_a_failing_before_all_fails_every_case(bench: Bench) -> None:
@@ -361,9 +380,7 @@ def test_a_failing_before_all_fails_every_case(bench: Bench) -> None:
         assert result.reason == "hooks.before_all[0] exited with status 1: no docker"
     assert (bench.root / "tries").read_text() == "\n"
     assert not (bench.workspaces / "worked").exists()
-    hooks = bench.hooks()
-    assert hooks is not None
-    hooks.after_all()
+    assert end_session(str(bench.runs), "s1") == ()
     assert (bench.root / "ended").exists()
 
 
@@ -381,10 +398,21 @@ def test_after_all_does_not_run_where_nothing_ran(bench: Bench) -> None:
     bench.config["hooks"] = {"after_all": [{"command": "touch ../ended"}]}
     bench.command("true")
     bench.runtime()
+    assert end_session(str(bench.runs), "s1") == ()
+    assert not (bench.root / "ended").exists()
+
+
+def test_a_session_that_only_judges_begins_nothing(bench: Bench) -> None:
+    phases = ("before_all", "before_scoring", "after_all", "before_report")
+    bench.config["hooks"] = {phase: [{"command": f"touch ../{phase}"}] for phase in phases}
+    bench.command("true")
+    bench.runtime()
     hooks = bench.hooks()
     assert hooks is not None
-    assert hooks.after_all() == ()
-    assert not (bench.root / "ended").exists()
+    hooks.begin_scoring(threading.Event())
+    end_session(str(bench.runs), "s1")
+    there = [phase for phase in phases if (bench.root / phase).exists()]
+    assert there == ["before_scoring", "before_report"]
 
 
 def test_a_note_of_before_all_is_told_once(bench: Bench) -> None:
