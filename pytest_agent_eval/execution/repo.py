@@ -181,16 +181,20 @@ class Checkout:
         try:
             with open(self._busy, encoding="utf-8") as stream:
                 busy = json.load(stream)
-            since = f"began {busy['since']} ({busy['trial']})"
+            since = f"the trial {busy['trial']} of {busy['since']}"
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError):
-            since = "was killed"
+            since = "an earlier trial"
         raise RunnerError(
-            f"{self.root} was not set back after a trial that {since}, as the session was killed "
-            f"or setting back failed. What was there before is in {self._tree.saved}; compare with "
-            f"`diff -r --no-dereference {self._tree.saved} {self.root}`, copy back what you miss "
-            f"with `cp -a`, then remove {self._busy}"
+            f"the checkout was not set back after {since}\n"
+            "The session was killed, or setting back failed. What is in the checkout now may be "
+            "the agent's work or yours, so nothing was changed.\n"
+            f"before the trial:  {self._tree.saved}\n"
+            f"the checkout:      {self.root}\n"
+            "Compare them with `diff -r --no-dereference`, copy back what you miss with `cp -a`, "
+            "then remove\n"
+            f"{self._busy}"
         )
 
     @property
@@ -291,8 +295,8 @@ class Stay:
             restored, aside = self.set_back()
         except OSError as error:
             raise RunnerError(
-                f"{self.directory} could not be set back: {error}; what was there before is in "
-                f"{self.checkout.saved}"
+                f"the checkout could not be set back: {error}\n"
+                f"what was there before is in {self.checkout.saved}"
             ) from None
         return self._left(restored, aside, unchanged)
 

@@ -157,7 +157,9 @@ class SavedTree:
                 if not (kept and _is_copy(target, seen)):
                     _save_file(os.path.join(self._root, path), target, seen)
         if not _alike(scan(self._root, self._excluded), tree):
-            raise RunnerError(f"{self._root} is being changed while it is saved; try again")
+            raise RunnerError(
+                f"the checkout was changed while it was saved: {self._root}; try again"
+            )
         self._write_index(tree, now)
         return tree
 
@@ -203,10 +205,11 @@ class SavedTree:
         size = sum(seen.size for seen in files)
         if size > self._limits.size or len(files) > self._limits.files:
             raise RunnerError(
-                f"{self._root} holds {size / 1024**3:.1f} GiB in {len(files):,} files, more than "
-                f"the {self._limits.size / 1024**3:g} GiB and {self._limits.files:,} files that "
-                "are saved before an agent may work in it; list directories that may be lost, "
-                "such as .venv, in runner.settings.unprotected"
+                f"the checkout is too large to be saved: {size / 1024**3:.1f} GiB in "
+                f"{len(files):,} files\n"
+                f"{self._root} may hold {self._limits.size / 1024**3:g} GiB and "
+                f"{self._limits.files:,} files; list directories that may be lost, such as .venv, "
+                "in runner.settings.unprotected"
             )
 
     def _clear(self, tree: Tree) -> None:
@@ -310,8 +313,8 @@ class SavedTree:
             shown = ", ".join(map(printable, wrong[:5]))
             more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
             raise RunnerError(
-                f"{self._root} could not be set back: {shown}{more}; what was there before is in "
-                f"{self.saved}"
+                f"the checkout could not be set back: {shown}{more}\n"
+                f"what was there before is in {self.saved}"
             )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from .conftest import Project
+from .live import Live, until
 
 SUITE = """\
 name: in the checkout
@@ -91,3 +94,64 @@ def test_workspaces_that_pytest_would_remove_are_not_the_checkout(
     )
     result.assert_outcomes(passed=2)
     assert state(checkout) == before
+
+
+WAIT = '"echo agent > README.md; git add -A; touch $AGENTS/$$; sleep 300"'
+
+
+@pytest.fixture
+def live(
+    project: Project, checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[], Live]]:
+    """Starts a session whose agent has edited the checkout, and works on."""
+    monkeypatch.setenv("AGENTS", str(project.path / "agents"))
+    project.write("repository/evals/eval.yaml", SUITE.format(command=WAIT))
+    sessions: list[Live] = []
+
+    def start() -> Live:
+        session = Live(project, "repository/evals/eval.yaml")
+        sessions.append(session)
+        until(lambda: session.started)
+        assert (checkout / "README.md").read_text() == "agent\n"
+        return session
+
+    yield start
+    for session in sessions:
+        session.close()
+
+
+def test_ctrl_c_sets_the_checkout_back(
+    project: Project, checkout: Path, live: Callable[[], Live]
+) -> None:
+    before = state(checkout)
+    session = live()
+    session.signal(signal.SIGINT)
+    assert session.wait() == pytest.ExitCode.INTERRUPTED
+    assert state(checkout) == before
+    assert session.left() == []
+
+
+def test_after_kill_9_nothing_is_lost_and_nobody_goes_on(
+    project: Project, checkout: Path, live: Callable[[], Live]
+) -> None:
+    before = state(checkout)
+    session = live()
+    session.signal(signal.SIGKILL)
+    session.wait()
+    (left,) = session.left()
+    os.kill(left, signal.SIGKILL)
+    project.write("repository/evals/eval.yaml", SUITE.format(command=EDIT))
+    changed = state(checkout)
+    result = project.subprocess("repository/evals/eval.yaml")
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        ["*the checkout was not set back after the trial cases/one/1*", "*busy.json"]
+    )
+    assert state(checkout) == changed
+    (store,) = (project.path / ".cache" / "agent-eval" / "checkouts").iterdir()
+    assert state(store / "saved") == before
+    # What the message says.
+    subprocess.run(["cp", "-a", f"{store}/saved/.", str(checkout)], check=True)
+    (store / "busy.json").unlink()
+    project.write("repository/evals/eval.yaml", SUITE.format(command=EDIT))
+    project.subprocess("repository/evals/eval.yaml").assert_outcomes(passed=2)

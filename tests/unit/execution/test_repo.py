@@ -249,7 +249,9 @@ def test_wrong_unprotected_paths(bench: Bench, path: Any) -> None:
 def test_a_killed_trial_is_noticed_and_nothing_is_overwritten(bench: Bench) -> None:
     bench.checkout().enter(bench.staged(), outputs=(), trial="cases/case/1")
     (bench.repo / "README.md").write_text("by the agent\n")
-    with pytest.raises(RunnerError, match=r"was not set back .*cases/case/1") as raised:
+    with pytest.raises(
+        RunnerError, match=r"was not set back after the trial cases/case/1"
+    ) as raised:
         bench.trial(work)
     assert (bench.repo / "README.md").read_text() == "by the agent\n"
     saved = next((bench.root / "cache").iterdir()) / "saved"
@@ -288,7 +290,9 @@ def test_a_checkout_that_cannot_be_set_back_is_entered_by_nobody(bench: Bench) -
     (bench.repo / "README.md").write_text("by the agent\n")
     saved = next((bench.root / "cache").iterdir()) / "saved"
     (saved / "README.md").unlink()
-    with pytest.raises(RunnerError, match=r"could not be set back: .*README\.md.* is in .*saved"):
+    with pytest.raises(
+        RunnerError, match=r"could not be set back: .*README\.md.*\n.*is in .*saved"
+    ):
         stay.leave()
     with pytest.raises(RunnerError, match="was not set back"):
         bench.checkout().enter(bench.staged(), outputs=(), trial="2")
