@@ -61,14 +61,10 @@ class CaseReports:
         # JUnit reads them from the teardown's report, which copies the item's.
         item.user_properties.extend(properties(outcome))
         report.user_properties.extend(item.user_properties)
-        trials = outcome.trials
-        if self._session.worker is not None:
-            trials = tuple(_slim(trial) for trial in trials)
         carried: Any = report
-        carried.agent_eval = {
-            "status": outcome.status,
-            "trials": [trial.to_dict() for trial in trials],
-        }
+        carried.agent_eval = {"status": outcome.status}
+        if self._session.worker is not None:  # else they need not travel; pytest keeps all reports
+            carried.agent_eval["trials"] = [_slim(trial).to_dict() for trial in outcome.trials]
         self._on_its_way = outcome.trials
         if report.skipped and isinstance(report.longrepr, tuple):
             path, line, _ = item.location

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
@@ -44,11 +45,13 @@ def properties(outcome: CaseOutcome) -> list[tuple[str, str]]:
             pairs.append((f"verdict.{verdict.judge}{behind}", _said(verdict)))
             said = verdict.error or verdict.rationale
             pairs.append((f"rationale.{verdict.judge}{behind}", said))
-    return [
-        (f"agent_eval.{printable(name)}", shortened(printable(value), _LONGEST))
-        for name, value in pairs
-        if value
-    ]
+    return [(_full(name), shortened(printable(value), _LONGEST)) for name, value in pairs if value]
+
+
+@functools.cache
+def _full(name: str) -> str:
+    """One string for all cases: pytest keeps the properties of all of them to its end."""
+    return f"agent_eval.{printable(name)}"
 
 
 def _all_verdicts(result: TrialResult) -> list[Verdict]:
