@@ -48,7 +48,7 @@ _GIT_ARGUMENTS = 500
 _CHECK_IGNORE = r'printf "%s\0" "$@" | git check-ignore -z --stdin'
 """Names may hold line breaks, and only from its input does git take names that end in NUL."""
 
-_LEFT_OVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
+_LEFT_OUT = frozenset({GIT, "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"})
 """Names of directories that no one means when they ask what an agent has changed."""
 
 
@@ -360,8 +360,7 @@ class Stay:
 
 def _ignored(root: str, paths: Sequence[str], scratch: str) -> Collection[str]:
     """Those of the paths that are no part of the project: git's own, and what it ignores."""
-    found = {path for path in paths if path == GIT or path.startswith(f"{GIT}/")}
-    found.update(path for path in paths if _LEFT_OVER & set(path.split("/")))
+    found = {path for path in paths if _LEFT_OUT & set(path.split("/"))}
     rest = [path for path in paths if path not in found]
     if not rest or not _is_directory(os.path.join(root, GIT)):
         return found
@@ -373,7 +372,8 @@ def _ignored(root: str, paths: Sequence[str], scratch: str) -> Collection[str]:
 def _git_ignored(root: str, paths: Sequence[str], scratch: str) -> list[str]:
     try:
         outcome = run_process(
-            ["sh", "-c", _CHECK_IGNORE, "sh", *paths],
+            # A name may begin with a colon, which means something to git.
+            ["sh", "-c", _CHECK_IGNORE, "sh", *(f"./{path}" for path in paths)],
             cwd=root,
             env={name: text for name, text in os.environ.items() if not name.startswith("GIT_")},
             timeout=_GIT_TIMEOUT_S,
@@ -389,7 +389,14 @@ def _git_ignored(root: str, paths: Sequence[str], scratch: str) -> list[str]:
     for name in (scratch, f"{scratch}.err"):
         if os.path.exists(name):
             os.unlink(name)
-    return [os.fsdecode(name) for name in listed.split(b"\0") if name]
+    if outcome.exit_code not in (0, 1) and len(paths) > 1:
+        # One of them is nothing git can be asked about, such as a path in a submodule.
+        half = len(paths) // 2
+        return [
+            *_git_ignored(root, paths[:half], scratch),
+            *_git_ignored(root, paths[half:], scratch),
+        ]
+    return [os.fsdecode(name).removeprefix("./") for name in listed.split(b"\0") if name]
 
 
 def _inside(root: str, paths: Sequence[str]) -> list[str]:

@@ -131,21 +131,30 @@ class SavedTree:
         self._root = root
         self._excluded = frozenset(excluded)
         self._limits = limits
+        self._root_mode = 0o755
 
     def save(self) -> Tree:
         """Save the directory as it is now.
 
         Raises:
-            RunnerError: it is too large, changes meanwhile, or something in it cannot be read:
-                it could not be set back.
+            RunnerError: it is too large, does not stop changing, or something in it cannot be
+                read: it could not be set back.
             OSError: the copy cannot be written.
         """
-        tree = scan(self._root, self._excluded)
-        self._check_size(tree)
-        known, saved_ns = self._read_index()
         os.makedirs(self.saved, mode=0o700, exist_ok=True)
+        self._root_mode = stat.S_IMODE(os.stat(self._root).st_mode)
+        for _ in range(_TRIES):  # an editor may have git look at the checkout at this moment
+            tree, now = scan(self._root, self._excluded), time.time_ns()
+            self._check_size(tree)
+            self._copy(tree)
+            if _alike(scan(self._root, self._excluded), tree):
+                self._write_index(tree, now)
+                return tree
+        raise RunnerError(f"the checkout does not stop changing: {self._root}; try again")
+
+    def _copy(self, tree: Tree) -> None:
+        known, saved_ns = self._read_index()
         self._clear(tree)
-        now = time.time_ns()
         for path, seen in tree.items():
             target = os.path.join(self.saved, path)
             if stat.S_ISDIR(seen.mode):
@@ -156,12 +165,6 @@ class SavedTree:
                 kept = known.get(path) == seen and saved_ns - seen.ctime_ns > _RACY_NS
                 if not (kept and _is_copy(target, seen)):
                     _save_file(os.path.join(self._root, path), target, seen)
-        if not _alike(scan(self._root, self._excluded), tree):
-            raise RunnerError(
-                f"the checkout was changed while it was saved: {self._root}; try again"
-            )
-        self._write_index(tree, now)
-        return tree
 
     def set_back(self, before: Tree, aside: str) -> Restored:
         """Make the directory again what it was. What is taken away from it is moved, not deleted.
@@ -174,6 +177,27 @@ class SavedTree:
             RunnerError: it is not what it was; says which paths, and where they are saved.
             OSError: something cannot be read, moved or written.
         """
+        restored = self._set_back(before, aside)
+        for number in range(2, _TRIES + 1):
+            wrong = self._wrong(before)
+            if not wrong:
+                break
+            # Somebody wrote there meanwhile; what that was is kept apart from the agent's work.
+            again = os.path.join(aside, f".again-{number}")
+            os.makedirs(again, exist_ok=True)
+            self._set_back(before, again)
+        else:
+            wrong = self._wrong(before)
+        if wrong:
+            shown = ", ".join(map(printable, wrong[:5]))
+            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
+            raise RunnerError(
+                f"the checkout could not be set back: {shown}{more}\n"
+                f"what was there before is in {self.saved}"
+            )
+        return restored
+
+    def _set_back(self, before: Tree, aside: str) -> Restored:
         os.makedirs(self._root, exist_ok=True)
         _open_directories(self._root, self._excluded)
         after = scan(self._root, self._excluded)
@@ -195,7 +219,7 @@ class SavedTree:
         deleted = [p for p, s in before.items() if p not in after and not stat.S_ISDIR(s.mode)]
         for path, seen in before.items():
             self._put_back(path, seen)
-        self._check(before)
+        self._close_directories(before)
         return Restored(tuple(changed), tuple(created), tuple(deleted))
 
     # -- saving ----------------------------------------------------------------------------
@@ -302,20 +326,18 @@ class SavedTree:
             os.chmod(target, stat.S_IMODE(seen.mode))
             os.utime(target, ns=(seen.mtime_ns, seen.mtime_ns))
 
-    def _check(self, before: Tree) -> None:
-        for path, seen in reversed(list(before.items())):  # a read-only directory was opened
+    def _close_directories(self, before: Tree) -> None:
+        """Give directories the permissions that they had, the innermost first."""
+        for path, seen in reversed(list(before.items())):
             full = os.path.join(self._root, path)
             if stat.S_ISDIR(seen.mode) and os.lstat(full).st_mode != seen.mode:
                 os.chmod(full, stat.S_IMODE(seen.mode))
+        os.chmod(self._root, self._root_mode)
+
+    def _wrong(self, before: Tree) -> list[str]:
+        """Paths that are not what they were."""
         after = scan(self._root, self._excluded)
-        wrong = [path for path in _paths(before, after) if not _is_back(path, before, after)]
-        if wrong:
-            shown = ", ".join(map(printable, wrong[:5]))
-            more = f" and {len(wrong) - 5} more" if len(wrong) > 5 else ""
-            raise RunnerError(
-                f"the checkout could not be set back: {shown}{more}\n"
-                f"what was there before is in {self.saved}"
-            )
+        return [path for path in _paths(before, after) if not _is_back(path, before, after)]
 
 
 def _paths(before: Tree, after: Tree) -> Iterator[str]:
@@ -371,7 +393,7 @@ def _save_file(source: str, target: str, seen: Seen) -> None:
         where = printable(error.filename or source)
         raise RunnerError(f"{where} cannot be saved: {error.strerror}") from None
     except FileNotFoundError:
-        raise RunnerError(f"{printable(source)} vanished while it was saved; try again") from None
+        return  # gone again, which is seen when the directory is looked at once more
     os.chmod(target, stat.S_IMODE(seen.mode) | stat.S_IRUSR | stat.S_IWUSR)
     os.utime(target, ns=(seen.mtime_ns, seen.mtime_ns))
 

@@ -170,6 +170,26 @@ def test_nobody_loses_work(bench: Bench, act: Callable[[Path], None]) -> None:
     git(bench.repo, "fsck", "--strict")
 
 
+def test_what_is_no_part_of_the_project_is_not_collected(bench: Bench) -> None:
+    (bench.repo / "away").symlink_to("src")
+
+    def act(repo: Path) -> None:
+        (repo / ":(top)odd.txt").write_text("odd")
+        (repo / ".env").write_text("TOKEN=2\n")
+        (repo / "away").unlink()
+        (repo / "away").mkdir()
+        (repo / "away" / "beyond.txt").write_text("not a link any more")
+        git(repo, "clone", "-q", str(repo), "cloned")
+
+    before = bench.state()
+    _, _, files = bench.trial(act)
+    assert bench.state() == before
+    assert files["_modified/:(top)odd.txt"] == "odd"
+    assert "_modified/away/beyond.txt" in files
+    assert "_modified/cloned/README.md" in files
+    assert not any(".git/" in path or path.endswith(".env") for path in files)
+
+
 def test_an_agent_that_only_looks(bench: Bench) -> None:
     before = bench.state()
     left, collected, files = bench.trial(lambda repo: None)

@@ -100,6 +100,7 @@ def change_modes(place: Place) -> None:
     (place.root / "src" / "run.sh").chmod(0o600)
     (place.root / "a.txt").chmod(0)
     (place.root / "src").chmod(0)
+    place.root.chmod(0o500)
 
 
 def replace_a_directory_by_a_link(place: Place) -> None:
@@ -125,12 +126,13 @@ def replace_a_directory_by_a_link(place: Place) -> None:
     ],
 )
 def test_whatever_is_done_is_taken_back(place: Place, act: Callable[[Place], None]) -> None:
-    before = place.state()
+    before, mode = place.state(), place.root.stat().st_mode
     tree = place.tree()
     saved = tree.save()
     act(place)
     tree.set_back(saved, str(place.aside))
     assert place.state() == before
+    assert place.root.stat().st_mode == mode
 
 
 def test_a_link_in_place_of_a_directory_leads_nobody_outside(place: Place) -> None:
