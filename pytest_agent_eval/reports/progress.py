@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_agent_eval.reports.numbers import money
+from pytest_agent_eval.reports.numbers import count, money
 from pytest_agent_eval.reports.printable import display_width, one_line
 
 __all__ = ["Part", "Snapshot", "duration", "progress_line", "time_left"]
@@ -30,8 +30,8 @@ class Snapshot:
     """Where a session stands.
 
     Attributes:
-        total, done, failed, tolerated: numbers of the same thing, trials or cases; the last two
-            are part of ``done``.
+        total, done, failed, errors, tolerated: numbers of the same thing, trials or cases; the
+            last three are part of ``done``.
         running: name and start of each that runs; seconds of ``time.monotonic``.
         cost_usd: of all that are done; None if nothing is known of it.
         finished_seconds: how many were carried out and how long these took in all, in seconds.
@@ -42,6 +42,7 @@ class Snapshot:
     total: int
     done: int
     failed: int = 0
+    errors: int = 0
     tolerated: int = 0
     running: tuple[tuple[str, float], ...] = ()
     cost_usd: float | None = None
@@ -63,7 +64,7 @@ def progress_line(
     """The line, at most ``width`` columns wide; empty where not even the count has room.
 
     What matters least goes first when there is no room: the bar, the name of the slowest, cost,
-    how many run, time left, tolerated, failed.
+    how many run, time left, tolerated, errors, failed.
 
     Args:
         snapshot: of the session.
@@ -75,11 +76,12 @@ def progress_line(
     frame = spinner[int(now * _FRAMES_PER_SECOND) % len(spinner)]
     head = [Part(("  " if width >= _INDENTED else "") + frame + " ")]
     separator = Part(" · ", "light") if unicode else Part(", ")
-    count = f"{snapshot.done:,}/{snapshot.total:,}"
+    done = f"{snapshot.done:,}/{snapshot.total:,}"
     fields: dict[str, list[Part]] = {
         "bar": _bar(snapshot, unicode),
-        "count": [Part(count, "bold")],
+        "done": [Part(done, "bold")],
         "failed": _counted(snapshot.failed, "failed", "red"),
+        "errors": [Part(count(snapshot.errors, "error"), "red")] if snapshot.errors else [],
         "tolerated": _counted(snapshot.tolerated, "tolerated", "yellow"),
         # The only one that runs is named instead.
         "running": _counted(len(snapshot.running), "running") if len(snapshot.running) > 1 else [],
@@ -103,7 +105,7 @@ def progress_line(
         fields["bar"] = []
     if _width(line(shortest)) > width:
         name = shortest = ""
-    for least in ("cost", "running", "left", "tolerated", "failed"):
+    for least in ("cost", "running", "left", "tolerated", "errors", "failed"):
         if _width(line(shortest)) > width:
             fields[least] = []
     room = width - _width(line(shortest)) + display_width(shortest)
@@ -168,7 +170,8 @@ def _bar(snapshot: Snapshot, unicode: bool) -> list[Part]:
         return []
     full, empty = ("━", "─") if unicode else ("#", ".")
     done = min(snapshot.done * _BAR_CELLS // snapshot.total, _BAR_CELLS)
-    failed = min(math.ceil(snapshot.failed * _BAR_CELLS / snapshot.total), done)
+    bad = snapshot.failed + snapshot.errors
+    failed = min(math.ceil(bad * _BAR_CELLS / snapshot.total), done)
     cells = [
         Part(full * (done - failed), "green"),
         Part(full * failed, "red"),

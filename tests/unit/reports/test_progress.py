@@ -79,6 +79,9 @@ def test_failures_are_red_and_seen_in_the_bar() -> None:
     assert Part("━━━━━━━━━", "green") in done
     assert Part("━━━", "red") in done
     assert Part("1 tolerated", "yellow") in done
+    errors = progress_line(Snapshot(total=4, done=4, failed=1, errors=1), 200, now=NOW)
+    assert Part("1 error", "red") in errors
+    assert Part("━━━━━━", "red") in errors
     nearly = progress_line(Snapshot(total=10_000, done=9_999), 200, now=NOW)
     assert Part("─", "light") in nearly
 
@@ -95,6 +98,7 @@ snapshots = st.builds(
     total=st.integers(0, 20_000),
     done=st.integers(0, 20_000),
     failed=st.integers(0, 20_000),
+    errors=st.integers(0, 20),
     tolerated=st.integers(0, 20),
     running=st.lists(st.tuples(names, st.floats(0, 2000)), max_size=9).map(tuple),
     cost_usd=st.none() | st.floats(0, 1e7),
