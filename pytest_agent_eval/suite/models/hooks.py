@@ -36,3 +36,8 @@ class HooksConfig(Block):
     before_scoring: Items[HookConfig] = Field((), description="Once, before the judges.")
     after_all: Items[HookConfig] = Field((), description="Once, after the judges, always.")
     before_report: Items[HookConfig] = Field((), description="Once, before reports are written.")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no hook is configured at all."""
+        return not any(getattr(self, phase) for phase in type(self).model_fields)

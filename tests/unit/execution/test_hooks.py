@@ -21,7 +21,7 @@ from pytest_agent_eval.execution.suite_hooks import end_session
 from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners import Execution, Task
-from pytest_agent_eval.suite.models.hooks import HookConfig
+from pytest_agent_eval.suite.models.hooks import HookConfig, HooksConfig
 from tests.unit.execution.execution_bench import Bench
 
 ANY_CASE = ("CASE_ID", "CASE_WORKSPACE", "CASE_SOURCE_DIR", "CASE_INPUT")
@@ -173,6 +173,12 @@ def test_secrets_are_in_no_log_and_no_message(tmp_path: Path) -> None:
 def test_a_log_of_an_earlier_session_is_not_shown(place: HookPlace) -> None:
     run(place, "echo old; exit 1")
     assert run(place, "exit 1").failure.endswith("it wrote nothing")
+
+
+@pytest.mark.parametrize("phase", HooksConfig.model_fields)
+def test_whether_there_are_hooks(phase: str) -> None:
+    assert HooksConfig.model_validate({}).is_empty
+    assert not HooksConfig.model_validate({phase: [{"command": "true"}]}).is_empty
 
 
 # -- around a case -----------------------------------------------------------------------------
