@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -251,9 +252,19 @@ class EvalSession:
 
     def receive(self, report: Any) -> None:
         """Take the results on a report, in the process that reports."""
-        for result in self.reports.receive(report):
+        results = self.reports.receive(report)
+        if results and self.store.opened is None:
+            self._describe_early()
+        for result in results:
             self._report().add(result)
             self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
+
+    def _describe_early(self) -> None:
+        """Controller: let the run be found as one, also if this session is killed."""
+        from pytest_agent_eval.errors import RunDirectoryError
+
+        with contextlib.suppress(RunDirectoryError):  # said at the end
+            self.store.writer()
 
     def infos(self) -> dict[str, Any]:
         """Worker: what the controller needs to know of each suite; primitives only."""

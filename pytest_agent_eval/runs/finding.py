@@ -17,7 +17,7 @@ _SHOWN = 3
 def run_names(directory: Path) -> list[str]:
     """The runs kept in a directory, newest first; none if it is not there.
 
-    A run is a directory that holds ``run.json`` or results, whatever it is called.
+    A run is a directory that holds ``run.json`` or results, of workers too, whatever it is called.
     """
     try:
         with os.scandir(directory) as entries:
@@ -37,8 +37,10 @@ def _is_run(entry: os.DirEntry[str]) -> bool:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a directory is a run."""
-    return (path / "run.json").is_file() or (path / RESULTS).is_file()
+    """Whether a directory is a run; also where it was killed before it got its ``run.json``."""
+    if (path / "run.json").is_file() or (path / RESULTS).is_file():
+        return True
+    return next(path.glob("results-*.jsonl"), None) is not None
 
 
 def find_run(directory: Path, text: str = "") -> Path:

@@ -55,8 +55,8 @@ class Live:
     def stored(self) -> int:
         """Lines of results."""
         root = self.project.path / ".agent-eval" / "runs"
-        files = root.glob("*/results*.jsonl") if root.is_dir() else ()
-        return sum(file.read_bytes().count(b"\n") for file in files)
+        files = [] if not root.is_dir() else sorted(root.glob("*/results*.jsonl"))
+        return sum(f.read_bytes().count(b"\n") for f in files if not f.parent.is_symlink())
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Send a signal, as a terminal does to the whole group."""
