@@ -89,8 +89,6 @@ def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
     path = config.dataset.path
     if path.lower().endswith(_DATASET_FILES) and not suite.dataset_directory.is_dir():
         yield "dataset.path", "a dataset file is"
-    if config.dataset.leak == "error":
-        yield "dataset.leak", "leak error is"
     if config.inputs.tools:
         yield "inputs.tools", "answering questions and tool calls is"
     for phase in HooksConfig.model_fields:

@@ -40,7 +40,6 @@ CLI = "runner: {type: cli, command: x}\n"
         (CLI + "mlflow: {experiment: x}", "mlflow"),
         (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
         (CLI + "dataset: {path: cases.YAML}", "dataset.path"),
-        (CLI + "dataset: {path: c, leak: error}", "dataset.leak"),
     ],
 )
 def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
