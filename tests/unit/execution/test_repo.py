@@ -460,7 +460,7 @@ def test_a_failing_agent_leaves_the_checkout_as_it_was(
 ) -> None:
     in_repo(trials, source, **execution)
     result = trials.run()
-    assert (result.status, result.kind) == ("failed", kind)
+    assert (result.status, result.kind) == ("failed", kind), result.reason
     assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
     assert (trials.stored(result) / "files" / "_modified" / "app.py").read_text() == "2\n"
 
