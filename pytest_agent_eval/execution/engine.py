@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pytest_agent_eval.cancellation import Cancellation
 from pytest_agent_eval.deadline import (
     PAUSED,
     AwaitStep,
@@ -144,7 +145,7 @@ class Engine:
         window: int | None = 0,
         cancelled: threading.Event | None = None,
     ) -> None:
-        self.cancelled = cancelled or threading.Event()
+        self.cancelled = cancelled or Cancellation()
         self._parallelism = parallelism
         self._max_judging = judging
         self._window = window

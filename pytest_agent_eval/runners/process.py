@@ -13,10 +13,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_agent_eval.cancellation import Cancellation
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
+from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
 from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
+from pytest_agent_eval.runners.watchdog import Watchdog
 
 __all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "run_process"]
 
@@ -127,6 +130,7 @@ class _Running:
                 self._logs[stream.fileno()] = log
                 self._poll.register(stream.fileno(), select.POLLIN)
         self._ended = False
+        self._cancel_fd = -1
         self._pidfd = _open_pidfd(process.pid)
         if self._pidfd is not None:
             self._poll.register(self._pidfd, select.POLLIN)
@@ -135,7 +139,12 @@ class _Running:
         self, timeout: float, cancelled: threading.Event | None, grace: float
     ) -> ProcessOutcome:
         """Wait until the process has ended, or end it."""
+        if isinstance(cancelled, Cancellation):
+            self._poll.register(cancelled.fileno(), select.POLLIN)
+            self._cancel_fd = cancelled.fileno()
         was_cancelled = self._wait(self._started + timeout, cancelled)
+        if self._cancel_fd >= 0:
+            self._poll.unregister(self._cancel_fd)
         duration = time.monotonic() - self._started
         leftovers = survivors = 0
         code: int | None = None
@@ -208,7 +217,8 @@ class _Running:
                 record_every = min(record_every * 2, _LAST_RECORD_S)
                 record_at = now + record_every
             seconds = min(deadline, record_at) - now
-            self._pump(seconds if cancelled is None else min(seconds, _CANCEL_POLL_S))
+            wakes = cancelled is None or self._cancel_fd >= 0
+            self._pump(seconds if wakes else min(seconds, _CANCEL_POLL_S))
         return False
 
     def _drain(self, seconds: float) -> None:
@@ -230,6 +240,8 @@ class _Running:
                 self._poll.unregister(descriptor)
                 self._ended = True
                 continue
+            if descriptor == self._cancel_fd:
+                continue  # the caller looks at it
             data = os.read(descriptor, _CHUNK)
             if data:
                 self._logs[descriptor].write(data)
@@ -250,17 +262,21 @@ class _LiveTrees:
 
     def __init__(self) -> None:
         self._trees: set[ProcessTree] = set()
+        self._watchdog = Watchdog(process_tree.__file__)
         self._registered_for = 0
 
     def add(self, tree: ProcessTree) -> None:
         if self._registered_for != os.getpid():  # a forked child has none of its parent's
             self._trees = set()
+            self._watchdog = Watchdog(process_tree.__file__)
             self._registered_for = os.getpid()
             atexit.register(self.end_all)
         self._trees.add(tree)
+        self._watchdog.watch(tree.root, tree.marker)
 
     def remove(self, tree: ProcessTree) -> None:
         self._trees.discard(tree)
+        self._watchdog.forget(tree.root)
 
     def end_all(self, grace: float = 5.0) -> None:
         """SIGTERM to all, SIGKILL after ``grace`` seconds."""

@@ -57,6 +57,7 @@ class ProcessTree:
         processes: Callable[[], Iterator[Process]] | None = None,
     ) -> None:
         self.root = root
+        self.marker = marker
         self._marker = f"\0{MARKER}={marker}\0".encode() if marker else b""
         self._processes = processes or _default_processes()
         self._known: dict[int, float] = {}
