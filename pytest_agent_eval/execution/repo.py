@@ -275,16 +275,26 @@ class Stay:
         with contextlib.suppress(RunnerError):  # nobody can tell then, and all of it counts
             self._ended = self.checkout.scan()
 
-    def set_back(self) -> tuple[Restored, str]:
+    def set_back(self, *, still_running: bool = False) -> tuple[Restored, str]:
         """Make the checkout what it was; what had become different, and where that is now."""
         aside = f"{self.staged.directory}.checkout"
         os.makedirs(aside, exist_ok=True)
         restored = self.checkout.set_back(self.before, aside)
+        if still_running:
+            raise RunnerError(
+                "the agent could not be ended and may still change the checkout\n"
+                f"It was set back once. What was there before is in {self.checkout.saved}; what "
+                f"the agent had left is in {aside}."
+            )
         self.checkout.finish()
         return restored, aside
 
-    def leave(self) -> Left:
+    def leave(self, *, still_running: bool = False) -> Left:
         """Set the checkout back, always to be called when the agent has ended.
+
+        Args:
+            still_running: the agent could not be ended. What it goes on to do nobody can take
+                back, so no trial enters the checkout from now on.
 
         Raises:
             RunnerError: it could not be set back. No trial enters it from now on, and the message
@@ -292,7 +302,7 @@ class Stay:
         """
         try:
             unchanged = self._unchanged_outputs()
-            restored, aside = self.set_back()
+            restored, aside = self.set_back(still_running=still_running)
         except OSError as error:
             raise RunnerError(
                 f"the checkout could not be set back: {error}\n"

@@ -218,7 +218,7 @@ class Attempt:
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
         stay = self._enter(workspace, workspace_root)
-        left = None
+        left, still_running = None, False
         try:
             if hooks is not None:
                 self.notes += hooks.notes()
@@ -231,6 +231,7 @@ class Attempt:
                 execution = worked.execution
                 self.notes += worked.notes
                 lost = execution.failure == "infrastructure"
+                still_running = execution.still_running
                 if stay is None and not lost:
                     collected = self._collect(worked.workspace)
             finally:
@@ -242,7 +243,7 @@ class Attempt:
                     self.handed = self.hooks.handed
         finally:
             if stay is not None:
-                left = stay.leave()
+                left = stay.leave(still_running=still_running)
                 self.notes += left.notes
         if lost:
             return self.refuse("infrastructure", execution.error, execution)

@@ -87,6 +87,7 @@ class Execution:
     """
 
     output: str = ""
+        still_running: the agent could not be ended and may still be changing files.
     exit_code: int | None = 0
     timed_out: bool = False
     failure: Failure | None = None
@@ -98,6 +99,7 @@ class Execution:
 
 
 class Runner(Protocol):
+    still_running: bool = False
     """Carries out tasks; used from several threads at once, so it keeps no state of a task."""
 
     def run(self, task: Task) -> Execution:

@@ -97,6 +97,7 @@ class CommandRunner:
             duration_s=outcome.duration_s,
             notes=(*self._notes, *_notes(outcome)),
         )
+            still_running=bool(outcome.survivors),
 
     def _values(self, task: Task) -> dict[str, Any]:
         """Fields of the input, under the variant's values, under the names of the contract."""

@@ -154,8 +154,8 @@ def _unusable(error: str, duration: float) -> Execution:
 
 
 def _ended(exceeded: DeadlineExceeded, task: Task, duration: float) -> Execution:
-    notes = []
-    if not exceeded.interrupted:
+    notes, alive = [], not exceeded.interrupted
+    if alive:
         notes.append("the function could not be interrupted and may still be running")
     if exceeded.cancelled:
         return Execution(
@@ -164,6 +164,7 @@ def _ended(exceeded: DeadlineExceeded, task: Task, duration: float) -> Execution
             error="cancelled before it ended",
             duration_s=duration,
             notes=tuple(notes),
+            still_running=alive,
         )
     where = f"\nit was at {exceeded.where}" if exceeded.where else ""
     if duration < task.timeout:
@@ -180,6 +181,7 @@ def _ended(exceeded: DeadlineExceeded, task: Task, duration: float) -> Execution
         error=f"timed out after {task.timeout:g} s{where}",
         duration_s=duration,
         notes=tuple(notes),
+        still_running=alive,
     )
 
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pytest_agent_eval.execution.repo import (
 )
 from pytest_agent_eval.execution.workspace import Contents, Workspace, create_workspace
 from pytest_agent_eval.results import Verdict
+from pytest_agent_eval.runners import Execution, Task
 from tests.unit.execution.execution_bench import Bench as TrialBench
 
 
@@ -504,3 +506,28 @@ def test_without_a_checkout_of_its_own(trials: TrialBench, monkeypatch: pytest.M
     assert (result.status, result.kind) == ("error", "infrastructure")
     assert "would be the working directory" in result.reason
     assert (trials.suite_directory / "app.py").exists()
+
+
+@dataclass
+class Function:
+    """A runner that is a function."""
+
+    function: Callable[[Task], Execution]
+
+    def run(self, task: Task) -> Execution:
+        return self.function(task)
+
+
+def test_nobody_enters_after_an_agent_that_could_not_be_ended(trials: TrialBench) -> None:
+    in_repo(trials, "true")
+
+    def act(task: Task) -> Execution:
+        (task.workspace / "app.py").write_text("x = 2\n")
+        return Execution(timed_out=True, failure="timeout", still_running=True)
+
+    runtime = trials.runtime(runner=Function(act))
+    result = trials.run(shared=runtime)
+    assert (result.status, result.kind) == ("error", "infrastructure")
+    assert result.reason == "the agent could not be ended and may still change the checkout"
+    assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
+    assert trials.run(trial=2, shared=runtime).reason.startswith("the checkout was not set back")
