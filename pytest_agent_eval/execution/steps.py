@@ -17,6 +17,7 @@ from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.metrics import merge_usage, read_metrics
 from pytest_agent_eval.execution.names import clean_text, to_json
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT
+from pytest_agent_eval.execution.redacted import redact_logs, redacted_execution
 from pytest_agent_eval.execution.step_record import STEPS
 from pytest_agent_eval.execution.usage import add_usage, tokens_of
 from pytest_agent_eval.execution.verdict import judge_execution
@@ -221,6 +222,8 @@ class Pipeline:
                     handed = self.hooks.before_step(name, index, self.base.cancelled)
             task = self._task(plan, directory, handed)
             execution = yield from invoke(plan.runner, task)
+            redact_logs(directory, self.secrets)
+            execution = redacted_execution(execution, self.secrets)
         finally:
             if self.hooks is not None:
                 code = None if execution is None else execution.exit_code

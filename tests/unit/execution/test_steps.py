@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
+from pytest_agent_eval.deadline import DeadlineThread
 from pytest_agent_eval.execution.record import Record
+from pytest_agent_eval.execution.steps import Pipeline
+from pytest_agent_eval.execution.workspace import Workspace, snapshot
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.results import TrialResult, Usage, Verdict
+from pytest_agent_eval.runners import Task
 from tests.unit.execution.execution_bench import Bench
 
 SCRIPT = 'eval "$1"'
@@ -320,3 +325,29 @@ def test_a_template_that_asks_for_a_step_that_did_not_run_yet(bench: Bench) -> N
     result = bench.run()
     assert (result.status, result.kind) == ("error", "case")
     assert "b" in result.reason
+
+
+def test_a_secret_of_a_step_is_in_nothing_that_is_stored(bench: Bench) -> None:
+    pipeline(
+        bench,
+        {"id": "a", "prompt": "echo key $API_KEY; echo $API_KEY > output/a"},
+        {"id": "b", "prompt": "echo {{ steps.a.output }}"},
+    )
+    shared = bench.runtime()
+    task = Task(
+        input={"prompt": "x"},
+        workspace=bench.root / "w",
+        output_dir=bench.root / "w" / "output",
+        log_dir=bench.root / "logs",
+        env={"API_KEY": "sesame-open-now"},
+    )
+    task.output_dir.mkdir(parents=True)
+    task.log_dir.mkdir()
+    workspace = Workspace(str(task.workspace), (0, 0), snapshot(str(task.workspace)), ())
+    secrets = Secrets.of(task.env)
+    line = Pipeline(shared.steps, task, "c", workspace, (), (0,), secrets=secrets)
+    worked = DeadlineThread().drive(line.run())
+    assert worked.execution.output == "key ***API_KEY***\n"
+    assert worked.steps["a"]["output"] == "key ***API_KEY***\n"
+    for path in task.log_dir.rglob("*"):
+        assert path.is_dir() or b"sesame" not in path.read_bytes()
