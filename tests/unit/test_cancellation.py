@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import select
 import threading
 
@@ -46,3 +47,32 @@ def test_it_is_final() -> None:
     cancellation.set()
     with pytest.raises(NotImplementedError, match="final"):
         cancellation.clear()
+
+
+def test_what_is_closed_can_still_be_set() -> None:
+    cancellation = Cancellation()
+    descriptor = cancellation.fileno()
+    cancellation.close()
+    cancellation.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+    cancellation.set()
+    assert cancellation.is_set()
+    with pytest.raises(ValueError, match="closed"):
+        cancellation.fileno()
+
+
+def test_one_that_is_set_in_a_forked_child_wakes_the_child_alone() -> None:
+    cancellation = Cancellation()
+    cancellation.fileno()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if _set_and_readable(cancellation) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not _readable(cancellation)
+    assert not cancellation.is_set()
+
+
+def _set_and_readable(cancellation: Cancellation) -> bool:
+    cancellation.set()
+    return _readable(cancellation)
