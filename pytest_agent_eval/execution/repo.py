@@ -330,12 +330,13 @@ class Stay:
         paths = list(filter(self._is_agents, (*restored.changed, *restored.created)))
         gone = list(filter(self._is_agents, restored.deleted))
         ignored = _ignored(self.directory, [*paths, *gone], f"{aside}.git")
+        for path in (*restored.changed, *restored.created):
+            if self._is_input(path, os.path.join(aside, path)):
+                os.unlink(os.path.join(aside, path))
         for path in paths:
             source = os.path.join(aside, path)
-            if path not in ignored and os.path.lexists(source) and not self._is_input(path, source):
-                target = os.path.join(staged.directory, path)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.replace(source, target)
+            if path not in ignored and os.path.lexists(source):
+                _move(source, staged.directory, path)
         manifest = staged.manifest
         if unchanged:
             taken = Manifest.take(staged.directory, unchanged)
@@ -366,6 +367,20 @@ class Stay:
         if known is None or os.path.islink(source) or not os.path.isfile(source):
             return False
         return not self._own_input and hash_file(source) == known[-1]
+
+
+def _move(source: str, directory: str, path: str) -> None:
+    """Move a file to a path below a directory, in place of whatever is in the way."""
+    parts = path.split("/")
+    for end in range(1, len(parts)):
+        parent = os.path.join(directory, *parts[:end])
+        if os.path.lexists(parent) and not _is_directory(parent):
+            os.unlink(parent)
+        os.makedirs(parent, exist_ok=True)
+    target = os.path.join(directory, path)
+    if _is_directory(target):
+        shutil.rmtree(target)
+    os.replace(source, target)
 
 
 def _ignored(root: str, paths: Sequence[str], scratch: str) -> Collection[str]:

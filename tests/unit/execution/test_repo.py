@@ -192,11 +192,26 @@ def test_what_is_no_part_of_the_project_is_not_collected(bench: Bench) -> None:
     assert not any(".git/" in path or path.endswith(".env") for path in files)
 
 
+def test_a_file_in_place_of_a_directory_and_the_other_way_round(bench: Bench) -> None:
+    def act(repo: Path) -> None:
+        (repo / "output").rmdir()
+        (repo / "output").write_text("a file")
+        (repo / "input.yaml").unlink()
+        (repo / "input.yaml").mkdir()
+        (repo / "input.yaml" / "inside.txt").write_text("x")
+
+    before = bench.state()
+    _, _, files = bench.trial(act)
+    assert bench.state() == before
+    assert files == {"output": "a file", "_modified/input.yaml/inside.txt": "x"}
+
+
 def test_an_agent_that_only_looks(bench: Bench) -> None:
     before = bench.state()
     left, collected, files = bench.trial(lambda repo: None)
     assert bench.state() == before
-    assert (collected.files, collected.modified, left.deleted, files) == (0, 0, (), {})
+    assert (collected.files, collected.modified, files) == (0, 0, {})
+    assert (left.deleted, left.notes) == ((), ())
 
 
 def test_what_git_did_is_told(bench: Bench) -> None:
@@ -531,3 +546,28 @@ def test_nobody_enters_after_an_agent_that_could_not_be_ended(trials: TrialBench
     assert result.reason == "the agent could not be ended and may still change the checkout"
     assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
     assert trials.run(trial=2, shared=runtime).reason.startswith("the checkout was not set back")
+
+
+def test_hooks_work_in_the_checkout_too(trials: TrialBench) -> None:
+    trials.config["hooks"] = {
+        "before_each": [{"command": "test $PWD = $CASE_WORKSPACE && echo 1 > prepared.txt"}],
+        "after_each": [{"command": "cp app.py $AGENT_EVAL_PROJECT_ROOT/seen; rm -f prepared.txt"}],
+    }
+    in_repo(trials, "cat prepared.txt; echo 'x = 2' > app.py")
+    judge = Look()
+    result = trials.run(judges=[judge])
+    assert (result.status, result.notes) == ("passed", ())
+    assert judge.seen["stdout"] == "1\n"
+    assert dict(judge.seen["modified_files"]) == {"app.py": "x = 2\n"}
+    assert (trials.root / "seen").read_text() == "x = 2\n"
+    assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
+    assert not (trials.suite_directory / "prepared.txt").exists()
+
+
+def test_a_failing_hook_leaves_the_checkout_as_it_was(trials: TrialBench) -> None:
+    trials.config["hooks"] = {"before_each": [{"command": "echo broken > app.py; exit 7"}]}
+    in_repo(trials, "true")
+    result = trials.run()
+    assert (result.status, result.kind) == ("error", "infrastructure")
+    assert "exited with status 7" in result.reason
+    assert (trials.suite_directory / "app.py").read_text() == "x = 1  # being edited\n"
