@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -51,6 +52,7 @@ class StepPlan:
         effort, system_prompt: of its runner.
         timeout: seconds.
         max_budget_usd: cap of the step.
+        unwanted: names of logs that the suite does not want to be kept.
     """
 
     config: StepConfig
@@ -62,6 +64,7 @@ class StepPlan:
     system_prompt: str
     timeout: float
     max_budget_usd: float
+    unwanted: tuple[str, ...] = ()
 
 
 class Worked(NamedTuple):
@@ -102,7 +105,9 @@ def plan_steps(
         TemplateError: a template that cannot be parsed.
         RunnerError: a step's runner cannot be made.
     """
-    execution = suite.config.execution
+    execution, traces = suite.config.execution, suite.config.traces
+    logs = ((STDOUT, traces.stdout), (STDERR, traces.stderr))
+    unwanted = tuple(name for name, wanted in logs if not wanted)
     plans, notes = [], list[str]()
     for step in execution.steps:
         env, omitted = resolve_variables(step.env, caller, key=f"execution.steps.{step.id}.env")
@@ -346,6 +351,10 @@ class Pipeline:
         for name in (STDOUT, STDERR):
             if os.path.exists(os.path.join(last, name)):
                 copy_file(os.path.join(last, name), os.path.join(self.base.log_dir, name))
+        for plan in self.plans:
+            for name in plan.unwanted:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.base.log_dir, STEPS, plan.config.id, name))
 
 
 class _Adopting:

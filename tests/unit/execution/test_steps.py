@@ -231,6 +231,17 @@ def test_a_step_with_a_runner_of_its_own(bench: Bench) -> None:
     assert steps["c"]["stdout"] == "suite\nhigh\n", "the rest is that of the suite's runner"
 
 
+def test_logs_that_are_not_wanted_are_not_kept(bench: Bench) -> None:
+    pipeline(
+        bench, {"id": "a", "prompt": "echo out; echo err >&2"}, {"id": "b", "prompt": "echo x"}
+    )
+    bench.config["traces"] = {"stdout": False}
+    result = bench.run()
+    assert result.status == "passed"
+    kept = [path.name for path in bench.stored(result).rglob("*.log")]
+    assert kept == ["stderr.log"]
+
+
 def test_variables_of_a_step(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLERS", "from outside")
     pipeline(
