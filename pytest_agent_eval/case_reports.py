@@ -49,6 +49,10 @@ class CaseReports:
     ) -> None:
         """Attach the outcome of a case to the report that decides it."""
         outcome = item.outcome
+        # What Python agents and judges print is captured by pytest, with the item it is at.
+        secrets = self._session.trials.of(item.suite).secrets(item.variant)
+        if secrets:
+            report.sections = [(name, secrets.text(text)) for name, text in report.sections]
         if self._in_subtests:
             return  # the report of one verdict, not of the case
         if raised is not None and report.when == "setup" and item.owns(raised.value):

@@ -50,6 +50,7 @@ class Secrets:
     _text: _Forms[str] | None = None
     _data: _Forms[bytes] | None = None
     _numbers: frozenset[str] = frozenset()
+    _found: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, *environments: Mapping[str, str]) -> Secrets:
@@ -57,16 +58,23 @@ class Secrets:
 
         A variable that has different values in two environments is a secret with two values.
         """
-        found = sorted(
-            {
-                (name, value)
-                for environment in environments
-                for name, value in environment.items()
-                if is_secret_name(name) and len(value) >= MIN_LENGTH and value.strip()
-            }
-        )
-        if not found:
-            return NO_SECRETS
+        return NO_SECRETS.and_of(*environments)
+
+    def and_of(self, *environments: Mapping[str, str]) -> Secrets:
+        """These secrets and those of more environments."""
+        found = {
+            (name, value)
+            for environment in environments
+            for name, value in environment.items()
+            if is_secret_name(name) and len(value) >= MIN_LENGTH and value.strip()
+        }
+        if found <= self._found:
+            return self
+        return self._made(self._found | found)
+
+    @classmethod
+    def _made(cls, pairs: frozenset[tuple[str, str]]) -> Secrets:
+        found = sorted(pairs)
         forms: dict[str, str] = {}
         for name, value in found:
             for form in _forms(value):
@@ -80,6 +88,7 @@ class Secrets:
             _text=_Forms.of(forms),
             _data=_Forms.of(data),
             _numbers=frozenset(form for form in forms if form.isascii() and form.isdigit()),
+            _found=pairs,
         )
 
     def __bool__(self) -> bool:

@@ -113,9 +113,11 @@ class RunStore:
 
         if self._worker is not None:
             return RunWriter.join(Path(self._worker[RUN]), str(self._worker["workerid"]))
+        from pytest_agent_eval.redaction import Secrets
         from pytest_agent_eval.runs.header import make_header
 
-        header = make_header(suites=(), options=self._options.to_dict(), rootdir=self._rootdir)
+        options = Secrets.of(os.environ).value(self._options.to_dict())
+        header = make_header(suites=(), options=options, rootdir=self._rootdir)
         path = self.reserve()
         if self._options.resume is not None:
             writer = RunWriter.resume(path, header)

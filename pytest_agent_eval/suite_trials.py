@@ -20,6 +20,7 @@ from pytest_agent_eval.errors import (
     TemplateError,
 )
 from pytest_agent_eval.execution.judging import judge_steps
+from pytest_agent_eval.execution.leak_check import leak_checked
 from pytest_agent_eval.execution.manifest import (
     CaseManifest,
     case_digest,
@@ -31,6 +32,7 @@ from pytest_agent_eval.execution.record import Record
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.trial import trial_steps
 from pytest_agent_eval.execution.usage import add_usage
+from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.results import FailureKind, Status, TrialResult
 from pytest_agent_eval.runners.base import Execution, Runner, RunnerContext, Task
 from pytest_agent_eval.runs.reuse import decide_reuse
@@ -125,7 +127,7 @@ class SuiteTrials:
             result = yield from self._attempt(case, variant, trial, place(), writer, cancelled)
             lost = result.status == "error" and result.kind == "infrastructure"
             if not lost or len(failed) >= retries or cancelled.is_set():
-                return _together(failed, result)
+                return self.secrets(variant).result(_together(failed, result))
             delay = min(_FIRST_DELAY_S * 2.0 ** len(failed), _LONGEST_DELAY_S)
             failed.append(result)
             with contextlib.suppress(DeadlineExceeded):  # cancelled
@@ -210,6 +212,7 @@ class SuiteTrials:
         result = replace(executed.result, execution_digest=shared.execution_digest)
         if executed.record is None:
             return result
+        result = leak_checked(shared, case, directory, result)
         yield Released()
         return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
 
@@ -251,6 +254,11 @@ class SuiteTrials:
             values=active.suite.placeholders.get(variant or "", {}),
         )
 
+    def secrets(self, variant: str | None) -> Secrets:
+        """What nothing that is stored or printed of a variant's trials may hold."""
+        made = self._shared.get(variant)
+        return made[1].secrets if made is not None else Secrets.of(os.environ)
+
     def stored(
         self,
         case: Case,
@@ -271,7 +279,8 @@ class SuiteTrials:
         known = run.find(self._suite.key, case.name, variant, trial)
         shared = self.shared(variant, writer.run_id)
         if self._rescores:
-            return (yield from self._judged_again(case, variant, trial, known, run, writer, shared))
+            again = yield from self._judged_again(case, variant, trial, known, run, writer, shared)
+            return again._replace(result=shared.secrets.result(again.result))
         if known is None:
             return None
         path = str(case.path)
@@ -292,7 +301,7 @@ class SuiteTrials:
         judged = yield from judge_steps(
             shared, known.result, record, cancelled=cancelled, kept=kept
         )
-        return Stored(replace(judged, rescored=True), "judged again")
+        return Stored(shared.secrets.result(replace(judged, rescored=True)), "judged again")
 
     def _judged_again(
         self,
@@ -399,7 +408,7 @@ class SuiteTrials:
             asked = None
         told = result.execution is not None and result.execution.detail
         tail = last_said(str(run / result.record)) if result.record and not told else ""
-        return {"input": asked, "output_tail": tail}
+        return {"input": self.secrets(result.variant).value(asked), "output_tail": tail}
 
 
 _FIRST_DELAY_S = 1.0

@@ -26,6 +26,7 @@ from pytest_agent_eval.execution.files import walk
 from pytest_agent_eval.execution.hooks import Handed
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.judging import judge_steps
+from pytest_agent_eval.execution.leak_check import leak_checked
 from pytest_agent_eval.execution.manifest import (
     CaseManifest,
     case_digest,
@@ -36,6 +37,7 @@ from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import plain
 from pytest_agent_eval.execution.once import once_steps
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record
+from pytest_agent_eval.execution.redacted import redact_logs, redacted_execution
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.steps import Worked
 from pytest_agent_eval.execution.trial import Attempt, Executed, dataset_changed, make_task
@@ -136,6 +138,7 @@ def batch_case_steps(
     if not known["directory"]:
         return result
     record = Record.from_directory(known["directory"], case=case)
+    result = leak_checked(shared, case, known["directory"], result)
     yield Released()
     return (yield from judge_steps(shared, result, record, cancelled=cancelled))
 
@@ -223,6 +226,7 @@ class _Batch:
         notes = list(workspace.notes)
         if shared.hooks is not None:
             notes += shared.hooks.notes()
+        self._secrets = shared.secrets.and_of(begun.env)
         first = self._members[0]
         execution = yield from invoke(
             shared.runner,
@@ -241,8 +245,11 @@ class _Batch:
                 env=begun.env,
                 trial_id=name,
                 cancelled=cancelled,
+                secrets=self._secrets,
             ),
         )
+        redact_logs(self._directory, self._secrets)
+        execution = redacted_execution(execution, self._secrets)
         for member in self._members:
             member.attempt.where = workspace.directory
             member.attempt.handed = begun
@@ -302,6 +309,7 @@ class _Batch:
             shared.contents.outputs,
             metrics=config.traces.metrics,
             events=config.traces.events,
+            secrets=self._secrets,
         )
         self._tell(*collected.notes)
         usage = merge_usage(execution.usage, collected.usage)

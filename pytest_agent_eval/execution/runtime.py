@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +12,7 @@ from pytest_agent_eval.cases.templates import Template, compile_template
 from pytest_agent_eval.execution.steps import StepPlan, plan_steps
 from pytest_agent_eval.execution.suite_hooks import SuiteHooks
 from pytest_agent_eval.execution.workspace import Contents
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
 from pytest_agent_eval.runners.environment import resolve_variables
@@ -67,6 +68,7 @@ class SuiteRuntime:
         gated: names of judges with a threshold.
         tools: each ``outputs[].tool``.
         execution_digest: of all that decides an execution besides the case.
+        secrets: what nothing that is stored or printed may hold.
         directory: the working directory of the session, which judges must leave as it is.
         steps: of the pipeline; empty without one.
         hooks: of the suite in this session; None where no hook is to run.
@@ -91,6 +93,7 @@ class SuiteRuntime:
     tools: tuple[str, ...]
     execution_digest: str
     directory: str
+    secrets: Secrets = field(default=NO_SECRETS, repr=False)
     steps: tuple[StepPlan, ...] = ()
     hooks: SuiteHooks | None = None
 
@@ -169,9 +172,24 @@ class SuiteRuntime:
                 extra={"values": dict(values or {})},
             ),
             directory=os.getcwd(),
+            secrets=secrets_of(suite, caller),
             steps=steps,
             hooks=hooks,
         )
+
+
+def secrets_of(suite: Suite, caller: Mapping[str, str]) -> Secrets:
+    """The secrets that an agent of the suite may know: those of this process, of the caller's
+    environment, and those that the suite sets.
+    """
+    config = suite.config
+    blocks = [(config.execution.env, "execution.env"), (config.runner.env, "runner.env")]
+    for step in config.execution.steps:
+        blocks.append((step.env, "step.env"))
+        if step.runner is not None:
+            blocks.append((step.runner.env, "step.runner.env"))
+    own = [resolve_variables(values, caller, key=key)[0] for values, key in blocks]
+    return Secrets.of(os.environ, caller, *own)
 
 
 def _template(source: str | None) -> Template | None:

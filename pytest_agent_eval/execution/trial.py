@@ -17,10 +17,12 @@ from pytest_agent_eval.execution.events import event_of
 from pytest_agent_eval.execution.hooks import Handed
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.judging import judge_steps
+from pytest_agent_eval.execution.leak_check import leak_checked
 from pytest_agent_eval.execution.manifest import case_digest, case_manifest, changed_in
 from pytest_agent_eval.execution.metrics import merge_usage
 from pytest_agent_eval.execution.names import clean_text, plain, printable, to_json
 from pytest_agent_eval.execution.record import EVENTS, STDERR, STDOUT, Record, fresh
+from pytest_agent_eval.execution.redacted import redact_logs, redacted_execution
 from pytest_agent_eval.execution.repo import Checkout, Stay, checkout_directory, take_turn
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.steps import Pipeline, Worked
@@ -36,6 +38,7 @@ from pytest_agent_eval.execution.workspace import (
     snapshot,
     workspace_name,
 )
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution, Task
 
@@ -131,11 +134,10 @@ def trial_steps(
         )
         if executed.record is None:
             return executed.result
+        result = leak_checked(shared, case, directory, executed.result)
         if turn is None:
             yield Released()
-        return (
-            yield from judge_steps(shared, executed.result, executed.record, cancelled=cancelled)
-        )
+        return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
     finally:
         if turn is not None:
             os.close(turn)
@@ -227,11 +229,11 @@ class Attempt:
                 workspace = self._prepared(workspace, stay, cancelled)
                 # A Python agent may change what it is given; judges see the input as it was.
                 task = self._task(fresh(values), name, cancelled)
-                worked = yield from self._work(task, workspace)
+                worked = self._redacted((yield from self._work(task, workspace)))
                 execution = worked.execution
+                still_running = execution.still_running
                 self.notes += worked.notes
                 lost = execution.failure == "infrastructure"
-                still_running = execution.still_running
                 if stay is None and not lost:
                     collected = self._collect(worked.workspace)
             finally:
@@ -252,6 +254,25 @@ class Attempt:
             collected = collected._replace(modified=collected.modified + len(left.deleted))
         changed = changed_in(case_directory, files, was_set_back=self._is_in_repo)
         return self._executed(worked, collected, values, changed)
+
+    @property
+    def secrets(self) -> Secrets:
+        """What nothing of this trial that is stored may hold."""
+        handed = self.hooks.handed if self.hooks is not None else self.handed
+        return self.shared.secrets.and_of(handed.env)
+
+    def _redacted(self, worked: Worked) -> Worked:
+        """Without secrets, also where a runner knows nothing of them."""
+        secrets = self.secrets
+        if not secrets:
+            return worked
+        redact_logs(self.directory, secrets)
+        return worked._replace(
+            execution=redacted_execution(worked.execution, secrets),
+            usage=secrets.usage(worked.usage),
+            steps=secrets.value(worked.steps),
+            notes=tuple(map(secrets.text, worked.notes)),
+        )
 
     def _workspace(self, directory: str) -> Workspace:
         """The trial's own directory, in which its agent works unless it works in the checkout."""
@@ -333,6 +354,7 @@ class Attempt:
             hooks=self.hooks,
             metrics=traces.metrics,
             events=traces.events,
+            secrets=self.secrets,
         )
         return (yield from pipeline.run())
 
@@ -348,6 +370,7 @@ class Attempt:
             env=self.hooks.handed.env if self.hooks else {},
             trial_id=trial_id,
             cancelled=cancelled,
+            secrets=self.secrets,
         )
 
     def _executed(
@@ -417,6 +440,7 @@ class Attempt:
             self.shared.contents.outputs,
             metrics=traces.metrics,
             events=traces.events,
+            secrets=self.secrets,
         )
         self.notes += collected.notes
         return collected
@@ -430,14 +454,14 @@ class Attempt:
         produced: bool,
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
-        execution, traces = worked.execution, self.shared.config.traces
+        execution, traces, secrets = worked.execution, self.shared.config.traces, self.secrets
         events = execution.events if execution.events and traces.events else collected.events
         if events:
             path = os.path.join(self.directory, EVENTS)
             if os.path.lexists(path):
                 os.unlink(path)  # it may be shared by the cases of a batch
             with open(path, "x", encoding="ascii") as stream:
-                stream.writelines(f"{to_json(event_of(event))}\n" for event in events)
+                stream.writelines(f"{to_json(event_of(event, secrets))}\n" for event in events)
         data = {**self._data(execution, usage), "produced": produced}
         if worked.steps:
             data["steps"] = worked.steps
@@ -447,8 +471,8 @@ class Attempt:
             path = os.path.join(self.directory, name)
             if not wanted and os.path.exists(path):
                 os.unlink(path)
-        Record.write(self.directory, data)
-        return Record(self.directory, data, self.case, values)
+        stored = Record.write(self.directory, data, secrets)
+        return Record(self.directory, stored, self.case, values)
 
     def _data(self, execution: Execution, usage: Usage) -> dict[str, Any]:
         return {
@@ -523,6 +547,7 @@ def make_task(
     env: Mapping[str, str],
     trial_id: str,
     cancelled: threading.Event,
+    secrets: Secrets = NO_SECRETS,
 ) -> Task:
     """What the runner of a suite is asked to do.
 
@@ -536,6 +561,7 @@ def make_task(
         env: variables that come on top of ``execution.env``.
         trial_id: opaque.
         cancelled: ends it early when set.
+        secrets: what nothing that is stored may hold.
     """
     config = shared.config
     return Task(
@@ -556,6 +582,7 @@ def make_task(
         trial_id=trial_id,
         values=shared.values,
         cancelled=cancelled,
+        secrets=secrets,
     )
 
 

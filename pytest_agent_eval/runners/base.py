@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
+from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Task:
         model, subagent_model, effort, system_prompt: as configured; empty when unset.
         trial_id: opaque identifier of this trial, also in ``AGENT_EVAL_TRIAL``.
         values: extra command placeholders (of a variant).
+        secrets: what no file that the runner leaves in ``log_dir`` may hold.
         cancelled: set when the session wants the trial to end; a runner that can end early should.
     """
 
@@ -59,6 +61,7 @@ class Task:
     system_prompt: str = ""
     trial_id: str = ""
     values: Mapping[str, str] = field(default_factory=dict)
+    secrets: Secrets = field(default=NO_SECRETS, repr=False)
     cancelled: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -84,10 +87,10 @@ class Execution:
             directory is read by the caller when this is empty.
         usage: tokens and cost. ``metrics.json`` in the output directory is merged by the caller.
         notes: warnings worth storing.
+        still_running: the agent could not be ended and may still be changing files.
     """
 
     output: str = ""
-        still_running: the agent could not be ended and may still be changing files.
     exit_code: int | None = 0
     timed_out: bool = False
     failure: Failure | None = None
@@ -96,10 +99,10 @@ class Execution:
     events: tuple[Mapping[str, Any], ...] = ()
     usage: Usage = field(default_factory=Usage)
     notes: tuple[str, ...] = ()
+    still_running: bool = False
 
 
 class Runner(Protocol):
-    still_running: bool = False
     """Carries out tasks; used from several threads at once, so it keeps no state of a task."""
 
     def run(self, task: Task) -> Execution:

@@ -86,6 +86,7 @@ class CommandRunner:
             cap=self._cap,
             trial_id=task.trial_id,
             cancelled=task.cancelled,
+            secrets=task.secrets,
         )
         failure, error = _failure(outcome, task)
         return Execution(
@@ -96,8 +97,8 @@ class CommandRunner:
             error=error,
             duration_s=outcome.duration_s,
             notes=(*self._notes, *_notes(outcome)),
-        )
             still_running=bool(outcome.survivors),
+        )
 
     def _values(self, task: Task) -> dict[str, Any]:
         """Fields of the input, under the variant's values, under the names of the contract."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ class Bench:
             "runner": {"type": "cli", "command": "true"},
         }
         self.cancelled = threading.Event()
+        # Agents of another process that runs these tests must not be taken for ours.
+        self.run_id = f"20240101T000000-{uuid.uuid4().hex}"
         self.workspaces = root / "workspaces"
         self.runs = root / "run"
 
@@ -94,7 +97,7 @@ class Bench:
             runner=runner or make_runner(suite),
             judges=judges,
             rootdir=self.root,
-            run_id="20240101T000000-abcd",
+            run_id=self.run_id,
             step_runner=make_runner,
             hooks=self.hooks(suite, label),
         )
@@ -109,7 +112,7 @@ class Bench:
             suite_file=file,
             rootdir=self.root,
             run_directory=str(self.runs),
-            run_id="20240101T000000-abcd",
+            run_id=self.run_id,
             session_id="s1",
             workspaces=str(self.workspaces),
             label=label,

@@ -232,7 +232,7 @@ def test_what_hooks_see_and_the_agent_does_not(bench: Bench) -> None:
         "CASE_INPUT": str(case.input_path),
         "AGENT_EVAL_WORKSPACE": str(bench.workspaces),
     }
-    assert seen["AGENT_EVAL_RUN_ID"] == "20240101T000000-abcd"
+    assert seen["AGENT_EVAL_RUN_ID"] == bench.run_id
     assert seen["AGENT_EVAL_CONFIG"] == str(bench.suite_directory / "eval.yaml")
     assert seen["AGENT_EVAL_PROJECT_ROOT"] == str(bench.root)
     assert seen["AGENT_EVAL_MODEL"] == "m-1"

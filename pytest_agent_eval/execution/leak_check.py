@@ -1,0 +1,66 @@
+"""What ``dataset.leak`` makes of answers that an agent has seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.execution.leaks import find_leaks, with_leaks
+from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.results import TrialResult, Verdict
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.cases import Case
+
+__all__ = ["leak_checked"]
+
+
+def leak_checked(
+    shared: SuiteRuntime, case: Case, directory: str, executed: TrialResult
+) -> TrialResult:
+    """The result of an agent's work with a note for each leak, or with a failing execution.
+
+    Args:
+        shared: of the suite.
+        case: with its answer key.
+        directory: where the trial is stored (absolute).
+        executed: as far as the agent goes.
+    """
+    config = shared.config
+    if config.dataset.leak == "off" or executed.execution is None:
+        return executed
+    try:
+        leaks = find_leaks(
+            case,
+            directory,
+            answers=config.dataset.answers,
+            files=config.dataset.workspace.files,
+            texts=_told(shared, case),
+        )
+    except AgentEvalError as error:  # the agent has been paid for: this must not lose its work
+        note = f"not looked for leaks: {error}"
+        return replace(executed, notes=(*executed.notes, note))
+    if not leaks:
+        return executed
+    if config.dataset.leak == "error":
+        verdict: Verdict = with_leaks(executed.execution, leaks)
+        return replace(
+            executed, status="failed", kind="agent", reason=verdict.rationale, execution=verdict
+        )
+    return replace(executed, notes=(*executed.notes, *map(str, leaks)))
+
+
+def _told(shared: SuiteRuntime, case: Case) -> list[str]:
+    """What the agent was told besides its files."""
+    config = shared.config
+    values = case.input()
+    texts = [
+        template.render(values, case=case.name)
+        for template in (shared.prompt, shared.arguments)
+        if template is not None
+    ]
+    more = [text for step in config.execution.steps for text in (step.prompt, step.arguments)]
+    more += [config.runner.system_prompt, config.execution.skill, config.dataset.schema_]
+    more += [output.path for output in config.outputs]
+    return [*texts, *(text for text in more if text)]
