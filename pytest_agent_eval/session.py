@@ -157,6 +157,7 @@ class EvalSession:
             deselect(self, items)
         except pytest.UsageError as error:
             if self.worker is None:
+                items.clear()  # pytest calls the hook that plans them all the same
                 raise
             # A worker that raises is a crashed one; the controller says it when this one ends.
             self.problem = str(error)
