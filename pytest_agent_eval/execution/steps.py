@@ -132,6 +132,7 @@ def plan_steps(
                 max_budget_usd=(
                     execution.max_budget_usd if step.max_budget_usd is None else step.max_budget_usd
                 ),
+                unwanted=unwanted,
             )
         )
     return tuple(plans), tuple(notes)

@@ -238,8 +238,8 @@ def test_logs_that_are_not_wanted_are_not_kept(bench: Bench) -> None:
     bench.config["traces"] = {"stdout": False}
     result = bench.run()
     assert result.status == "passed"
-    kept = [path.name for path in bench.stored(result).rglob("*.log")]
-    assert kept == ["stderr.log"]
+    kept = [path.relative_to(bench.stored(result)) for path in bench.stored(result).rglob("*.log")]
+    assert list(map(str, kept)) == ["steps/a/stderr.log"]
 
 
 def test_variables_of_a_step(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
