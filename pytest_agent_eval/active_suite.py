@@ -136,8 +136,10 @@ class ActiveSuite:
 
     def shares_workspace(self, variant: str | None) -> str:
         """Why the cases of a variant cannot run side by side; empty if they can."""
-        mode = self.varied(variant).config.runner.workspace_mode
-        return f"workspace_mode: {mode}" if mode == "repo" else ""
+        config = self.varied(variant).config
+        if config.execution.mode == "batch":
+            return "mode batch"
+        return "workspace_mode repo" if config.runner.workspace_mode == "repo" else ""
 
     def varied(self, variant: str | None) -> Suite:
         """The suite as a variant changes it."""
@@ -321,7 +323,8 @@ class ActiveSuite:
         if not command or not placeholders(command) - PLACEHOLDERS:
             return
         names = " ".join(f"{{{name}}}" for name in placeholders(command) - PLACEHOLDERS)
-        self.literal = self._provided_by_none(Template(names).missing)
+        varied = {name for values in self.suite.placeholders.values() for name in values}
+        self.literal = self._provided_by_none(Template(names).missing) - varied
         text = command if isinstance(command, str) else " ".join(map(str, command))
         for name in sorted(self.literal):
             if f"{{{name}}}" not in text.replace(f"${{{name}}}", ""):

@@ -295,10 +295,12 @@ class EvalSession:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
         if self.report is None and self.store.opened is None:
             return
+        from pytest_agent_eval.runs.spending import forget_spending
+
         report = self._report()
         if self.store.earlier is not None and self.options.resume is not None:
             report.supersede(self.store.earlier.superseded)
-        report.notes += self.trials.told()
+        report.notes += (*self.trials.end_hooks(), *self.trials.told())
         ended = self.trials.unasked()
         if ended:
             report.notes.append(
@@ -315,6 +317,7 @@ class EvalSession:
             interrupted=bool(session.shouldstop or session.shouldfail)
             or session.exitstatus == pytest.ExitCode.INTERRUPTED,
         )
+        forget_spending(self.store.writer().path)
         if self.alarms and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
         session.exitstatus = status

@@ -65,11 +65,9 @@ def test_the_same_verdicts_aggregates_and_gates_however_it_is_run(project: Proje
         ("--agent-eval-parallelism", "1"),
         ("--agent-eval-parallelism", "32"),
         ("-n", "2", "--dist", "load"),
-        ("-n", "3", "--dist", "loadscope"),
         ("-n", "2", "--dist", "loadfile"),
-        ("-n", "3", "--dist", "worksteal"),
-        ("-n", "4"),
-        ("-n", "2", "--agent-eval-parallelism", "4"),
+        ("-n", "2", "--dist", "loadscope", "--agent-eval-parallelism", "4"),
+        ("-n", "4", "--dist", "worksteal"),
     ]
     seen = []
     for way in ways:
