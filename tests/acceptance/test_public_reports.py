@@ -176,7 +176,10 @@ time.sleep(300)
 """
 
 
-def test_a_child_that_holds_stdout_and_writes_on_after_the_timeout(project: Project) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n", "3")], ids=["alone", "workers"])
+def test_a_child_that_holds_stdout_and_writes_on_after_the_timeout(
+    project: Project, workers: tuple[str, ...]
+) -> None:
     """Row 8."""
     project.suite(
         f"""\
@@ -198,8 +201,8 @@ def test_a_child_that_holds_stdout_and_writes_on_after_the_timeout(project: Proj
     project.write("child.py", CHILD)
     project.cases(1)
     started = time.monotonic()
-    result = project.run("--agent-eval")
-    assert time.monotonic() - started < 1 + 5 + 15, "timeout, grace, and a slow machine"
+    result = (project.subprocess if workers else project.run)("--agent-eval", *workers)
+    assert time.monotonic() - started < 1 + 5 + 30, "timeout, grace, and a slow machine"
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["case-001: *timed out after 1 s*", "*still here*"])
     stored = project.results()["case-001"]
@@ -738,6 +741,82 @@ def test_no_row_is_lost_or_doubled_under_four_workers(project: Project, distribu
         assert summary["status"] == {"passed": 15}
     assert len(list(project.latest.rglob("record.json"))) == 30
     assert not list(project.latest.glob("results-*"))
+
+
+# -- 18: reruns -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "3")], ids=["alone", "workers"])
+def test_reruns_are_one_row_a_case_and_each_call_is_paid_once(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    """Row 18: three attempts of one case, each of which costs money; all but the last fail."""
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner:
+          type: cli
+          command: [sh, -c, "echo {message} >> {config_dir}/calls; echo '{\\"cost_usd\\": 0.25}' > {output_dir}/metrics.json;
+            echo attempt $(grep -c {message} {config_dir}/calls)"]
+        judges:
+          - name: third
+            check: return outputs['case'] != 'case-001' or 'attempt 3' in outputs['stdout']
+        """
+    )
+    project.cases(4)
+    plain = [word for name in ("cacheprovider", "randomly") for word in ("-p", f"no:{name}")]
+    result = project.pytester.runpytest_subprocess(
+        *plain, "--agent-eval", "--reruns", "4", "--junitxml=r.xml", *workers
+    )
+    assert result.ret == 0
+    assert (result.parseoutcomes()["passed"], result.parseoutcomes()["rerun"]) == (4, 2)
+    assert len((project.path / "calls").read_text().split()) == 6
+    assert sorted(project.results()) == [f"case-{number:03d}" for number in range(1, 5)]
+    summary = project.summary()
+    assert len(summary["per_case"]) == 4
+    assert summary["judges"]["third"]["scored_cases"] == 4
+    assert summary["judges"]["third"]["pass_rate"] == 1
+    assert summary["usage"]["cost_usd"] == 6 * 0.25
+    attempts = sorted(path.name for path in (project.latest / "cases" / "case-001").iterdir())
+    assert attempts == ["1", "1.2", "1.3"]
+    assert len(ET.parse(project.path / "r.xml").findall(".//testcase")) >= 4
+
+
+# -- 19: a budget for everything -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "3")], ids=["alone", "workers"])
+def test_a_budget_stops_what_has_not_started_in_all_workers(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    """Row 19: running ones end, "not run: budget" is no failure and no pass."""
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner:
+          type: cli
+          command: [sh, -c, "echo '{\\"cost_usd\\": 0.5}' > {output_dir}/metrics.json; echo done"]
+        execution: {parallelism: 1}
+        judges: [{name: fine, check: return True}]
+        thresholds: {fine: {min_pass_rate: 0.5}}
+        """
+    )
+    project.cases(24)
+    result = (project.subprocess if workers else project.run)(
+        "--agent-eval", "--agent-eval-max-cost", "3", "-rs", *workers
+    )
+    outcomes = result.parseoutcomes()
+    ran, processes = outcomes["passed"], 3 if workers else 1
+    assert result.ret == 0
+    assert 6 <= ran < 6 + 2 * processes, "at work or being judged when the budget was spent"
+    assert outcomes["skipped"] == 24 - ran
+    result.stdout.fnmatch_lines(["*not run: the session's budget of $3 is spent*"])
+    summary = project.summary()
+    assert summary["usage"]["cost_usd"] == 0.5 * ran
+    assert summary["status"] == {"passed": ran, "skipped": 24 - ran}
+    assert summary["judges"]["fine"]["scored_cases"] == ran
+    assert summary["complete"] is False
+    result.stdout.fnmatch_lines(["GATE fine min_pass_rate*not decided*"])
 
 
 # -- 20: a judge that does not return -------------------------------------------------------
