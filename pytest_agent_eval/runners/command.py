@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pytest_agent_eval.cases.templates import command_words
@@ -15,6 +16,8 @@ from pytest_agent_eval.runners.environment import (
     resolve_variables,
 )
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+from pytest_agent_eval.runners.sandbox import sandbox_of
+from pytest_agent_eval.runners.starting import cannot_start
 
 __all__ = ["PLACEHOLDERS", "CommandRunner"]
 
@@ -48,7 +51,7 @@ class CommandRunner:
     else from the workspace.
 
     Raises:
-        RunnerError: the suite names no command.
+        RunnerError: the suite names no command, or asks for a sandbox that does not work here.
     """
 
     def __init__(self, context: RunnerContext) -> None:
@@ -64,6 +67,12 @@ class CommandRunner:
         self._base = caller_environment(runner.env_policy or "inherit", os.environ, hidden=hidden)
         caller = os.environ if context.variables is None else context.variables
         self._env, self._notes = resolve_variables(runner.env, caller, key="runner.env")
+        self._sandbox = sandbox_of(context, {**self._base, **self._env})
+
+    @property
+    def description(self) -> str:
+        """How agents are kept apart, for people: ``sandbox: bubblewrap``; empty without one."""
+        return self._sandbox.description
 
     def run(self, task: Task) -> Execution:
         """Run the command once.
@@ -76,18 +85,25 @@ class CommandRunner:
         if argv:
             argv[0] = self._locate(argv[0])
         stdout = os.path.join(task.log_dir, "stdout.log")
+        stderr = os.path.join(task.log_dir, "stderr.log")
+        env = agent_environment(task, self._base, self._env)
         outcome = run_process(
-            argv,
+            self._sandboxed(argv, task, env),
             cwd=str(task.workspace),
-            env=agent_environment(task, self._base, self._env),
+            env=env,
             timeout=task.timeout,
             stdout_path=stdout,
-            stderr_path=os.path.join(task.log_dir, "stderr.log"),
+            stderr_path=stderr,
             cap=self._cap,
             trial_id=task.trial_id,
             cancelled=task.cancelled,
             secrets=task.secrets,
+            wrapped=bool(self._sandbox),
         )
+        if self._sandbox and outcome.exit_code == 1 and not outcome.stdout_bytes:
+            problem = self._sandbox.failure(read_tail(stderr, MAX_MESSAGE_BYTES))
+            if problem:
+                raise RunnerError(problem)
         failure, error = _failure(outcome, task)
         return Execution(
             output=read_tail(stdout, MAX_MESSAGE_BYTES) if outcome.stdout_bytes else "",
@@ -99,6 +115,17 @@ class CommandRunner:
             notes=(*self._notes, *_notes(outcome)),
             still_running=bool(outcome.survivors),
         )
+
+    def _sandboxed(self, argv: list[str], task: Task, env: Mapping[str, str]) -> list[str]:
+        if not self._sandbox or not argv or not argv[0]:
+            return argv
+        workspace = str(task.workspace)
+        try:
+            return self._sandbox.wrap(
+                argv, workspace=workspace, log_dir=str(task.log_dir), path=env.get("PATH", "")
+            )
+        except OSError as error:
+            raise cannot_start(error, argv, workspace, env) from None
 
     def _values(self, task: Task) -> dict[str, Any]:
         """Fields of the input, under the variant's values, under the names of the contract."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import errno
 import os
 import select
 import signal
@@ -14,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agent_eval.cancellation import Cancellation
-from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
 from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
+from pytest_agent_eval.runners.starting import start
 from pytest_agent_eval.runners.watchdog import Watchdog
 
 __all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "run_process"]
@@ -72,6 +71,7 @@ def run_process(
     cancelled: threading.Event | None = None,
     grace: float = 5.0,
     secrets: Secrets = NO_SECRETS,
+    wrapped: bool = False,
 ) -> ProcessOutcome:
     """Run a command in its own session, with empty stdin, and wait for it.
 
@@ -91,6 +91,7 @@ def run_process(
         cancelled: ends the command early when set.
         grace: seconds between SIGTERM and SIGKILL.
         secrets: replaced before anything is written to a file.
+        wrapped: the command puts the agent into a sandbox, and is to be ended after it.
 
     Raises:
         RunnerError: the command cannot be started.
@@ -99,9 +100,9 @@ def run_process(
         return ProcessOutcome(None, cancelled=True)
     if trial_id:
         env = {**env, MARKER: trial_id}
-    process = _start(argv, cwd, env)
+    process = start(argv, cwd, env)
     out, err = (CappedLog(path, cap, secrets.filter()) for path in (stdout_path, stderr_path))
-    running = _Running(process, out, err, trial_id)
+    running = _Running(process, out, err, ProcessTree(process.pid, trial_id, wrapped=wrapped))
     _LIVE.add(running.tree)
     try:
         return running.follow(timeout, cancelled, grace)
@@ -117,9 +118,9 @@ class _Running:
     """One started process, its pipes and its tree; used by the thread that waits for it."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], out: CappedLog, err: CappedLog, trial_id: str
+        self, process: subprocess.Popen[bytes], out: CappedLog, err: CappedLog, tree: ProcessTree
     ) -> None:
-        self.tree = ProcessTree(process.pid, trial_id)
+        self.tree = tree
         self._process = process
         self._started = time.monotonic()
         self._out, self._err = out, err
@@ -308,51 +309,3 @@ def _open_pidfd(pid: int) -> int | None:
     except OSError:
         return None
     return descriptor
-
-
-def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    if not argv or not argv[0]:
-        raise RunnerError("the command is empty")
-    try:
-        return subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise RunnerError(_explain(error, argv, cwd, env)) from None
-
-
-def _explain(
-    error: OSError | ValueError, argv: Sequence[str], cwd: str, env: Mapping[str, str]
-) -> str:
-    command = argv[0]
-    if isinstance(error, ValueError):
-        return f"the command {command!r} cannot be started: {error}"
-    if not os.path.isdir(cwd):
-        return f"the command {command!r} cannot be started: no directory {cwd}"
-    if error.errno == errno.ENOENT:
-        if "/" in command:
-            if os.path.exists(os.path.join(cwd, command)):
-                return f"the command {command!r} names an interpreter that does not exist (#! line)"
-            return f"the command {command!r} does not exist"
-        path = env.get("PATH", os.defpath)
-        return (
-            f"the command {command!r} was not found; PATH of the agent is {path}; a program beside "
-            f"the suite is named ./{command}"
-        )
-    if error.errno == errno.E2BIG:
-        longest = max(len(os.fsencode(word)) for word in argv)
-        return (
-            f"the command line of {command!r} is too long: its longest argument has "
-            f"{longest:,} bytes; let the agent read the input file instead"
-        )
-    if error.errno == errno.ENOEXEC:
-        return f"the command {command!r} is no program the system can run; a script needs a #! line"
-    if error.errno in (errno.EACCES, errno.EPERM):
-        return f"the command {command!r} is not executable ({error.strerror}); try chmod +x"
-    return f"the command {command!r} cannot be started: {error.strerror or error}"

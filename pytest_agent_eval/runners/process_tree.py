@@ -46,6 +46,8 @@ class ProcessTree:
     Args:
         root: id of the first process, which leads its own session and group.
         marker: value of the marker variable in the environment; empty when there is none.
+        wrapped: the first process only holds the agent's, and ends them without mercy if it gets
+            SIGTERM: it gets SIGKILL alone, and ends by itself when they have ended.
         processes: lists the running processes of the machine, zombies left out.
     """
 
@@ -54,10 +56,12 @@ class ProcessTree:
         root: int,
         marker: str = "",
         *,
+        wrapped: bool = False,
         processes: Callable[[], Iterator[Process]] | None = None,
     ) -> None:
         self.root = root
         self.marker = marker
+        self._wrapped = wrapped
         self._marker = f"\0{MARKER}={marker}\0".encode() if marker else b""
         self._processes = processes or _default_processes()
         self._known: dict[int, float] = {}
@@ -99,9 +103,12 @@ class ProcessTree:
     def signal(self, number: int) -> list[Process]:
         """Send a signal to every member and return them; SIGKILL each time, others only once."""
         members = self.members()
-        if any(process.group == self.root for process in members):
+        spared = self._wrapped and number != signal.SIGKILL
+        if not spared and any(process.group == self.root for process in members):
             self._signal_group(number, members)
         for process in members:
+            if spared and process.pid == self.root:
+                continue
             key = (process.pid, process.started, number)
             if key in self._signalled and number != signal.SIGKILL:
                 continue

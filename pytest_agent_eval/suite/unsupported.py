@@ -59,8 +59,8 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
             yield "runner.type", f"runner type {runner.type} is"
         else:
             yield "runner.type", f"no runner is named, and the default, {runner.type}, is"
-    if runner.sandbox != "none":
-        yield "runner.sandbox", f"sandbox {runner.sandbox} is"
+    if runner.sandbox != "none" and runner.type != "cli":
+        yield "runner.sandbox", f"sandbox {runner.sandbox} with runner type {runner.type} is"
 
 
 def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ CLI = "runner: {type: cli, command: x}\n"
         ("runner: {type: codex}", "runner.type"),
         ("runner: {type: responses-api}", "runner.type"),
         ("runner: {type: litellm}", "runner.type"),
-        ("runner: {type: cli, command: x, sandbox: auto}", "runner.sandbox"),
+        ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
         (CLI + "execution: {mode: batch}", "execution.mode"),
         (
             CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: codex}}]}",
