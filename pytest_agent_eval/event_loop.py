@@ -119,7 +119,12 @@ class EventLoopThread:
             except (KeyboardInterrupt, SystemExit):  # of an agent; its own task has it too
                 continue
             break
-        with contextlib.suppress(Exception):
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        with contextlib.suppress(Exception, Interruption):
+            if left:
+                loop.run_until_complete(asyncio.wait(left, timeout=_ENDING_S))
             loop.run_until_complete(loop.shutdown_asyncgens())
         loop.close()
 
