@@ -25,32 +25,42 @@ class CappedLog:
         redacted: replaces secrets before anything is written or dropped, so that no part of one
             is left where the middle was dropped.
 
+    What cannot be written, on a full disk for example, is dropped with all that follows, and
+    ``failure`` says why: whoever reads a pipe has to go on reading it.
+
     Attributes:
         total: bytes that were given to it.
+        failure: why the log is not complete; None as long as it is.
     """
 
     def __init__(self, path: str, cap: int, redacted: StreamFilter | None = None) -> None:
         cap = max(cap, 1024)
-        self._path = path
+        self.path = path
         self._head = cap // 2
         self._ring = cap - self._head - _MARKER_ROOM
         self._file: int | None = None
         self._filter = redacted
         self._length = 0
         self.total = 0
+        self.failure: OSError | None = None
 
     def write(self, data: bytes) -> None:
         """Take the next bytes, which are not empty."""
         self.total += len(data)
+        if self.failure is not None:
+            return
         if self._filter is not None:
             data = self._filter.feed(data)
         if data:
-            self._append(data)
+            try:
+                self._append(data)
+            except OSError as error:
+                self.failure = error
 
     def _append(self, data: bytes) -> None:
         if self._file is None:
             flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | getattr(os, "O_CLOEXEC", 0)
-            self._file = os.open(self._path, flags, 0o644)
+            self._file = os.open(self.path, flags, 0o644)
         view = memoryview(data)
         while view:
             if self._length < self._head:
@@ -65,22 +75,34 @@ class CappedLog:
     def close(self) -> None:
         """Put head, marker and tail in order. Nothing is written afterwards."""
         try:
-            if self._filter is not None and (rest := self._filter.flush()):
-                self._append(rest)
-            if self._file is not None and self._length > self._head + self._ring:
-                self._put_in_order(self._file)
+            if self.failure is None:
+                self._finish()
+        except OSError as error:
+            self.failure = error
         finally:
             if self._file is not None:
-                os.close(self._file)
-                self._file = None
+                file, self._file = self._file, None
+                try:
+                    os.close(file)
+                except OSError as error:  # of a network file system, or a quota
+                    self.failure = self.failure or error
+
+    def _finish(self) -> None:
+        if self._filter is not None and (rest := self._filter.flush()):
+            self._append(rest)
+        if self._file is not None and self._length > self._head + self._ring:
+            self._put_in_order(self._file)
 
     def _put_in_order(self, file: int) -> None:
         dropped = self._length - self._head - self._ring
         marker = b"\n[... %d bytes dropped ...]\n" % dropped
-        start = (self._length - self._head) % self._ring
         ring = bytearray()
         while len(ring) < self._ring:
-            ring += os.pread(file, min(_CHUNK, self._ring - len(ring)), self._head + len(ring))
+            data = os.pread(file, min(_CHUNK, self._ring - len(ring)), self._head + len(ring))
+            if not data:  # cut short by somebody else
+                break
+            ring += data
+        start = (self._length - self._head) % self._ring
         position = self._head
         for part in (marker, memoryview(ring)[start:], memoryview(ring)[:start]):
             position += _write_all(file, part, position)

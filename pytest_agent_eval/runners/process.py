@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_agent_eval.cancellation import Cancellation
+from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
@@ -94,7 +96,8 @@ def run_process(
         wrapped: the command puts the agent into a sandbox, and is to be ended after it.
 
     Raises:
-        RunnerError: the command cannot be started.
+        RunnerError: the command cannot be started, or its output cannot be stored; then it has
+            been ended.
     """
     if cancelled is not None and cancelled.is_set():
         return ProcessOutcome(None, cancelled=True)
@@ -105,13 +108,18 @@ def run_process(
     running = _Running(process, out, err, ProcessTree(process.pid, trial_id, wrapped=wrapped))
     _LIVE.add(running.tree)
     try:
-        return running.follow(timeout, cancelled, grace)
+        outcome = running.follow(timeout, cancelled, grace)
     except BaseException:
         running.end_tree(0)
         raise
     finally:
         running.close()
         _LIVE.remove(running.tree)
+    for log in (out, err):
+        if log.failure is not None:
+            reason = log.failure.strerror or str(log.failure)
+            raise RunnerError(f"{log.path}: the agent's output cannot be stored here: {reason}")
+    return outcome
 
 
 class _Running:
@@ -141,8 +149,9 @@ class _Running:
     ) -> ProcessOutcome:
         """Wait until the process has ended, or end it."""
         if isinstance(cancelled, Cancellation):
-            self._poll.register(cancelled.fileno(), select.POLLIN)
-            self._cancel_fd = cancelled.fileno()
+            with contextlib.suppress(OSError):  # no descriptor left: then we look now and then
+                self._cancel_fd = cancelled.fileno()
+                self._poll.register(self._cancel_fd, select.POLLIN)
         was_cancelled = self._wait(self._started + timeout, cancelled)
         if self._cancel_fd >= 0:
             self._poll.unregister(self._cancel_fd)
@@ -204,7 +213,11 @@ class _Running:
         self._err.close()
 
     def _wait(self, deadline: float, cancelled: threading.Event | None) -> bool:
-        """Until the process ends, its time is up or it is cancelled; whether cancelled."""
+        """Until the process ends, its time is up, it is cancelled or its output cannot be stored.
+
+        Returns:
+            Whether it was cancelled.
+        """
         record_every = _FIRST_RECORD_S
         record_at = self._started + record_every
         while not self._ended:
@@ -213,6 +226,8 @@ class _Running:
                 return False
             if cancelled is not None and cancelled.is_set():
                 return True
+            if self._out.failure is not None or self._err.failure is not None:
+                return False
             if now >= record_at:
                 self.tree.record()
                 record_every = min(record_every * 2, _LAST_RECORD_S)

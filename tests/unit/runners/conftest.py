@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import yaml
 
 from pytest_agent_eval.runners import BUILTIN, Runner, RunnerContext, Task
 from pytest_agent_eval.suite import load_suite
+from tests.unit.runners.processes import marked
 
 MakeRunner = Callable[..., Runner]
 MakeTask = Callable[..., Task]
@@ -51,3 +55,14 @@ def make_task(tmp_path: Path) -> MakeTask:
         return Task(workspace=workspace, output_dir=workspace / "output", log_dir=logs, **options)
 
     return make
+
+
+@pytest.fixture
+def trial_id() -> Iterator[str]:
+    """An id of its own; nothing that carries it may be left afterwards."""
+    identity = f"{os.getpid():x}-{time.monotonic_ns():x}"
+    yield identity
+    left = marked(identity)
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []

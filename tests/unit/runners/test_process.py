@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +16,6 @@ from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 
 PYTHON = sys.executable
-
-
-@pytest.fixture
-def trial_id() -> Iterator[str]:
-    """An id of its own; nothing that carries it may be left afterwards."""
-    identity = f"{os.getpid():x}-{time.monotonic_ns():x}"
-    yield identity
-    left = marked(identity)
-    for pid in left:
-        os.kill(pid, signal.SIGKILL)
-    assert left == []
-
-
-def marked(identity: str) -> list[int]:
-    """Running processes that carry the marker, by an independent way of looking."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                environ = (entry / "environ").read_bytes()
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if f"AGENT_EVAL_TRIAL={identity}".encode() in environ.split(b"\0") and state != "Z":
-                found.append(int(entry.name))
-    return found
 
 
 def run(tmp_path: Path, *argv: str, timeout: float = 30, **options: Any) -> ProcessOutcome:

@@ -21,7 +21,7 @@ from pytest_agent_eval.runners.base import Execution
 from pytest_agent_eval.runners.command import CommandRunner
 from pytest_agent_eval.runners.sandbox import find_bubblewrap, sandbox_of
 from pytest_agent_eval.suite import load_suite
-from tests.unit.runners.test_process import marked
+from tests.unit.runners.processes import marked
 
 _BUBBLEWRAP = find_bubblewrap()
 needs_bubblewrap = pytest.mark.skipif(bool(_BUBBLEWRAP.problem), reason=_BUBBLEWRAP.problem)
