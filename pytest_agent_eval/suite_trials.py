@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from pytest_agent_eval.errors import (
     RunnerError,
     TemplateError,
 )
+from pytest_agent_eval.execution.batch import CasePlace, batch_case_steps
 from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.leak_check import leak_checked
 from pytest_agent_eval.execution.manifest import (
@@ -29,12 +31,14 @@ from pytest_agent_eval.execution.manifest import (
 )
 from pytest_agent_eval.execution.outcome import decide
 from pytest_agent_eval.execution.record import Record
-from pytest_agent_eval.execution.runtime import SuiteRuntime
+from pytest_agent_eval.execution.runtime import SuiteRuntime, secrets_of
+from pytest_agent_eval.execution.suite_hooks import SuiteHooks
 from pytest_agent_eval.execution.trial import trial_steps
 from pytest_agent_eval.execution.usage import add_usage
 from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.results import FailureKind, Status, TrialResult
 from pytest_agent_eval.runners.base import Execution, Runner, RunnerContext, Task
+from pytest_agent_eval.runners.environment import resolve_variables
 from pytest_agent_eval.runs.reuse import decide_reuse
 
 if TYPE_CHECKING:
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.deadline import Steps
     from pytest_agent_eval.runs.stored import StoredRun, StoredTrial
     from pytest_agent_eval.runs.writer import RunWriter
+    from pytest_agent_eval.suite import Suite
 
 __all__ = ["Stored", "SuiteTrials", "TrialPlace"]
 
@@ -81,17 +86,27 @@ class SuiteTrials:
 
     Args:
         suite: the suite.
+        session: the same in all processes of a session, and in no other session.
+        label: path components that tell the suite from others of the session; may be empty.
         cluster: where its agents work; None for this machine.
-        session: the same in no other session; for the cluster.
 
     Attributes:
         fixture_value: of the pytest fixture that is the suite's runner, once it is set up.
+        workspaces: the directory of this process that holds workspaces (absolute).
     """
 
     def __init__(
-        self, suite: ActiveSuite, cluster: Cluster | None = None, session: str = ""
+        self,
+        suite: ActiveSuite,
+        *,
+        session: str,
+        label: tuple[str, ...] = (),
+        cluster: Cluster | None = None,
     ) -> None:
         self.fixture_value: Any = None
+        self.workspaces = ""
+        self._label = label
+        self._hooks: dict[str | None, SuiteHooks | None] = {}
         self._cluster = cluster
         self._session = session
         self._remote: dict[str | None, RemoteSuite] = {}
@@ -143,7 +158,7 @@ class SuiteTrials:
         cancelled: threading.Event,
     ) -> Steps[TrialResult]:
         try:
-            shared = self.shared(variant, writer.run_id)
+            shared = self.shared(variant, writer)
             if self._cluster is not None:
                 return (
                     yield from self._elsewhere(
@@ -156,6 +171,8 @@ class SuiteTrials:
             return self.unstarted(case, variant, trial, "error", "case", error.message)
         if not os.path.isdir(place.workspaces):  # also where an agent removed what was above it
             os.makedirs(place.workspaces, exist_ok=True)
+        if shared.config.execution.mode == "batch":
+            return (yield from self._batch(shared, case, trial, place, writer, cancelled))
         directory = writer.fresh_trial_directory(*place.parts)
         return (
             yield from trial_steps(
@@ -164,6 +181,46 @@ class SuiteTrials:
                 trial,
                 directory=directory,
                 record_path=writer.relative(directory),
+                workspace_root=place.workspaces,
+                cancelled=cancelled,
+            )
+        )
+
+    def _batch(
+        self,
+        shared: SuiteRuntime,
+        case: Case,
+        trial: int,
+        place: TrialPlace,
+        writer: RunWriter,
+        cancelled: threading.Event,
+    ) -> Steps[TrialResult]:
+        """Carry out the trial of one case of a batch: the first one does it for all."""
+        from pytest_agent_eval.cases import Case as Usable
+
+        cases = [one for one in self._suite.selected if isinstance(one, Usable)]
+        number = place.parts[-1]
+        home = os.path.join(str(writer.path), "batch", *self._label, shared.variant or "", number)
+
+        def place_of(one: Case) -> CasePlace:
+            label = one.name if shared.variant is None else f"{one.name}[{shared.variant}]"
+            directory = writer.fresh_trial_directory(*place.parts[:-2], label, number)
+            return CasePlace(one, directory, writer.relative(directory))
+
+        def directory_of_batch() -> str:
+            shutil.rmtree(home, ignore_errors=True)
+            os.makedirs(home)
+            return home
+
+        return (
+            yield from batch_case_steps(
+                shared,
+                list({one.path: one for one in cases}.values()),
+                case,
+                trial,
+                place=place_of,
+                directory=directory_of_batch,
+                state=f"{home}.{self._session}.json",
                 workspace_root=place.workspaces,
                 cancelled=cancelled,
             )
@@ -183,6 +240,7 @@ class SuiteTrials:
         from pytest_agent_eval.cluster.client import RemoteSuite
 
         active, variant = self._suite, shared.variant
+        begun = shared.hooks.begin(cancelled) if shared.hooks is not None else None
         with self._lock:
             remote = self._remote.get(variant)
             if remote is None:
@@ -200,6 +258,7 @@ class SuiteTrials:
                     max_output=active.options.max_output,
                     literal=active.literal,
                     rootdir=str(active.rootdir),
+                    env=begun.env if begun is not None else {},
                 )
         directory = writer.fresh_trial_directory(*place.parts)
         executed = yield from remote.steps(
@@ -216,7 +275,7 @@ class SuiteTrials:
         yield Released()
         return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
 
-    def shared(self, variant: str | None, run_id: str) -> SuiteRuntime:
+    def shared(self, variant: str | None, writer: RunWriter) -> SuiteRuntime:
         """What all trials of a variant share: made once, or once for each value of a fixture.
 
         Raises:
@@ -225,14 +284,13 @@ class SuiteTrials:
         with self._lock:
             made = self._shared.get(variant)
             if made is None or made[0] is not self.fixture_value:
-                made = (self.fixture_value, self._make(variant, run_id))
+                made = (self.fixture_value, self._make(variant, writer))
                 self._shared[variant] = made
             return made[1]
 
-    def _make(self, variant: str | None, run_id: str) -> SuiteRuntime:
+    def _make(self, variant: str | None, writer: RunWriter) -> SuiteRuntime:
         active = self._suite
         suite = active.varied(variant)
-        runner: Runner = _NoRunner()  # of a session that only judges, or runs agents elsewhere
         context = RunnerContext(
             suite=suite,
             rootdir=active.rootdir,
@@ -240,19 +298,49 @@ class SuiteTrials:
             max_output_bytes=active.options.max_output,
             literal=active.literal,
         )
-        if not self._rescores and self._cluster is None:
-            runner = active.runner_types[suite.config.runner.type](context)
+
+        def make_runner(varied: Suite) -> Runner:
+            if self._rescores or self._cluster is not None:
+                return _NoRunner()
+            make = active.runner_types[varied.config.runner.type]
+            return make(replace(context, suite=varied))
+
         return SuiteRuntime.of(
             suite,
             suite_key=active.key,
-            runner=runner,
+            runner=make_runner(suite),
             judges=active.judges[variant],
             rootdir=active.rootdir,
-            run_id=run_id,
+            run_id=writer.run_id,
             model=active.options.model,
             variant=variant,
             values=active.suite.placeholders.get(variant or "", {}),
+            step_runner=make_runner,
+            hooks=self._hooks_of(suite, variant, writer),
         )
+
+    def _hooks_of(self, suite: Suite, variant: str | None, writer: RunWriter) -> SuiteHooks | None:
+        """The hooks of a variant; variants that change no hook share them."""
+        hooks, active = suite.config.hooks, self._suite
+        if not any(getattr(hooks, phase) for phase in type(hooks).model_fields):
+            return None
+        key = None if hooks == active.suite.config.hooks else variant
+        if key not in self._hooks:
+            env, _ = resolve_variables(suite.config.execution.env, os.environ, key="execution.env")
+            self._hooks[key] = SuiteHooks(
+                hooks,
+                suite_file=suite.file,
+                rootdir=active.rootdir,
+                run_directory=str(writer.path),
+                run_id=writer.run_id,
+                session_id=self._session,
+                workspaces=self.workspaces,
+                label=os.path.join("", *self._label, key or ""),
+                model=active.options.model or suite.config.models.skill or "",
+                env=env,
+                secrets=secrets_of(suite, os.environ),
+            )
+        return self._hooks[key]
 
     def secrets(self, variant: str | None) -> Secrets:
         """What nothing that is stored or printed of a variant's trials may hold."""
@@ -277,7 +365,7 @@ class SuiteTrials:
             RunDirectoryError: the run to write to is kept elsewhere.
         """
         known = run.find(self._suite.key, case.name, variant, trial)
-        shared = self.shared(variant, writer.run_id)
+        shared = self.shared(variant, writer)
         if self._rescores:
             again = yield from self._judged_again(case, variant, trial, known, run, writer, shared)
             return again._replace(result=shared.secrets.result(again.result))
@@ -444,7 +532,7 @@ def _is_recorded(run: StoredRun, result: TrialResult) -> bool:
 
 
 class _NoRunner:
-    """In place of the runner of a session that only judges."""
+    """In place of a runner in a session that only judges, or lets agents work on a cluster."""
 
     def run(self, task: Task) -> Execution:
         raise RunnerError("this session runs no agent")

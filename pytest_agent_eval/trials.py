@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import threading
 from collections import Counter
@@ -29,6 +30,11 @@ __all__ = ["Trials"]
 
 WORKSPACES = ".agent-eval"
 """Begins the names of directories that hold workspaces and runs: hidden, so nothing looks there."""
+
+_ENDING_S = 15.0
+_SETTING_BACK_S = 120.0
+"""Seconds that trials under way get to end when a session stops: an agent's tree is ended within a
+few, a checkout has to be set back as well."""
 
 Key = tuple[str, int]
 """Node id of an item, and the number of the trial: what the engine knows a job by."""
@@ -59,7 +65,7 @@ class Trials:
         self._config = config
         self._options = options
         self._store = store
-        self._session_id = session_id
+        self.session_id = session_id
         self._is_worker = is_worker
         self._upcoming = upcoming
         self._engine: Engine | None = None
@@ -70,6 +76,7 @@ class Trials:
         self._items: dict[str, CaseItem] = {}
         self._known_lanes: set[int] = set()
         self._workspaces = ""
+        self._in_checkout = False
         self._spending: Spending | None = None
         self.cluster: Cluster | None = None
         self.alone = _alone(config)
@@ -83,7 +90,12 @@ class Trials:
         if found is None:
             from pytest_agent_eval.suite_trials import SuiteTrials
 
-            found = self._suites[suite.key] = SuiteTrials(suite, self.cluster, self._session_id)
+            found = self._suites[suite.key] = SuiteTrials(
+                suite,
+                session=self.session_id,
+                label=self._store.parts(suite, "")[:-1],
+                cluster=self.cluster,
+            )
         return found
 
     def plan(self, items: Sequence[CaseItem], suites: Iterable[ActiveSuite]) -> None:
@@ -102,7 +114,7 @@ class Trials:
         if self._options.dask and self._options.rescore is None:
             from pytest_agent_eval.cluster.client import Cluster
 
-            self.cluster = Cluster.connect(self._options.dask, self._session_id)
+            self.cluster = Cluster.connect(self._options.dask, self.session_id)
         for suite in suites:
             self._make_lanes(suite, [item for item in items if item.suite is suite])
             # Every worker does: the one that ends last has seen what its own agents did.
@@ -150,7 +162,9 @@ class Trials:
                 limit = self._options.parallelism or self.cluster.threads
             if self._is_worker and self._options.parallelism is None:
                 limit = 1
-            reason = self.alone or suite.shares_workspace(variant)
+            shared = suite.shares_workspace(variant)
+            self._in_checkout = self._in_checkout or bool(shared)
+            reason = self.alone or shared
             if one_by_one:
                 reason = reason or f"fixture {suite.fixture} has the scope of a {scope}"
             if reason:
@@ -208,19 +222,21 @@ class Trials:
         if self._options.max_cost is not None:
             from pytest_agent_eval.runs.spending import Spending
 
-            self._spending = Spending(path, self._session_id)
+            self._spending = Spending(path, self.session_id)
         factory = item.fixture("tmp_path_factory")
         self._workspaces = str(factory.mktemp(WORKSPACES))
+        for suite in self._suites.values():
+            suite.workspaces = self._workspaces
 
     def _know_lanes(self) -> None:
         """Find out whose agents are awaited, before many of them start at once."""
-        run_id = self._store.writer().run_id
+        writer = self._store.writer()
         for (key, variant), lane in self._lanes.items():
             if not lane.open or lane.limit == 1 or id(lane) in self._known_lanes:
                 continue
             self._known_lanes.add(id(lane))
             with contextlib.suppress(Exception):  # each trial of it will say so
-                runner = self._suites[key].shared(variant, run_id).runner
+                runner = self._suites[key].shared(variant, writer).runner
                 lane.is_async = lane.is_async or bool(getattr(runner, "is_async", False))
 
     def _keys(self, item: CaseItem) -> list[Key]:
@@ -305,7 +321,7 @@ class Trials:
         if self.cluster is not None:
             self.cluster.stop()
         if self._engine is not None:
-            self._engine.stop()
+            self._engine.stop(_SETTING_BACK_S if self._in_checkout else _ENDING_S)
         if self.cluster is not None:
             self.cluster.close()
             self.cluster = None
@@ -313,6 +329,16 @@ class Trials:
     def dataset_changes(self) -> list[str]:
         """What has changed in the datasets since the session began, one sentence each."""
         return [text for suite in self._suites.values() if (text := suite.dataset_changes())]
+
+    def end_hooks(self) -> tuple[str, ...]:
+        """Run the hooks of the session's end, in the process that reports; notes on failures."""
+        writer = self._store.opened
+        if writer is None or not (writer.path / "hooks").is_dir():
+            return ()
+        from pytest_agent_eval.execution.suite_hooks import end_session
+        from pytest_agent_eval.redaction import Secrets
+
+        return end_session(str(writer.path), self.session_id, secrets=Secrets.of(os.environ))
 
     def clean(self, item: CaseItem) -> None:
         """Remove the workspaces of a finished case if pytest's retention policy says so."""

@@ -32,6 +32,7 @@ class Transport:
     def pytest_configure_node(self, node: Any) -> None:
         """Controller: tell a worker that is about to start where the run is stored."""
         store = self._session.store
+        self._session.trials.session_id = node.workerinput["testrunuid"]
         earlier = self._session.open_earlier()
         node.workerinput[RUN] = str(store.reserve())
         if earlier is not None:

@@ -24,6 +24,7 @@ from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runners.environment import references
 from pytest_agent_eval.suite import Suite
 from pytest_agent_eval.suite.digests import canonical_digest
+from pytest_agent_eval.suite.models.hooks import HooksConfig
 
 __all__ = ["Cluster", "ClusterError", "RemoteSuite"]
 
@@ -136,6 +137,8 @@ class RemoteSuite:
         options: as of ``Parcel.options``.
         max_output: cap of each of stdout and stderr, bytes.
         literal: names in braces of the command that stay as they are written.
+        rootdir: where modules of a Python runner may lie as well.
+        env: variables for the agent, on top of ``execution.env``.
 
     Raises:
         RunnerError: it cannot be carried out there.
@@ -151,6 +154,7 @@ class RemoteSuite:
         max_output: int,
         literal: frozenset[str],
         rootdir: str,
+        env: Mapping[str, str],
     ) -> None:
         _refuse(suite)
         config = suite.config
@@ -163,7 +167,7 @@ class RemoteSuite:
         module = _module_elsewhere(config.runner.function, directory, rootdir)
         self._parcel = Parcel(
             session=session,
-            suite=_without_judges(suite),
+            suite=_without_judges(suite, env),
             files=files,
             more_files=pack(rootdir, [module], what=module) if module else b"",
             digest=canonical_digest([files.hex(), module]),
@@ -247,8 +251,12 @@ def _visible(case: Case) -> Case:
     return replace(case, path="", annotations={})
 
 
-def _without_judges(suite: Suite) -> Suite:
-    config = suite.config.model_copy(update={"judges": (), "thresholds": {}})
+def _without_judges(suite: Suite, env: Mapping[str, str]) -> Suite:
+    execution = suite.config.execution
+    execution = execution.model_copy(update={"env": {**execution.env, **env}})
+    config = suite.config.model_copy(
+        update={"judges": (), "thresholds": {}, "hooks": HooksConfig.model_validate({}), "execution": execution}
+    )
     return replace(suite, config=config, variants={}, placeholders={}, positions={}, warnings=())
 
 
@@ -258,6 +266,11 @@ def _refuse(suite: Suite) -> None:
         raise RunnerError("a fixture lives in this process and cannot be the agent on a cluster")
     if config.runner.workspace_mode == "repo":
         raise RunnerError("workspace_mode repo needs this checkout, which a cluster does not have")
+    if config.execution.mode == "batch":
+        raise RunnerError("mode batch is one task, which a cluster would not make faster")
+    for phase in ("before_each", "after_each", "before_step", "after_step"):
+        if getattr(config.hooks, phase):
+            raise RunnerError(f"hooks.{phase} runs in the workspace, which is on a cluster")
 
 
 def _module_elsewhere(function: str | None, directory: str, rootdir: str) -> str:

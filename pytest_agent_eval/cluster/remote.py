@@ -20,7 +20,7 @@ from pytest_agent_eval.errors import AgentEvalError
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.execution.trial import execute_steps
 from pytest_agent_eval.runners import BUILTIN
-from pytest_agent_eval.runners.base import RunnerContext
+from pytest_agent_eval.runners.base import Runner, RunnerContext
 from pytest_agent_eval.suite import Suite
 
 __all__ = ["Parcel", "Returned", "carry_out", "end_session"]
@@ -177,9 +177,14 @@ def _runtime(parcel: Parcel, suite: Suite) -> SuiteRuntime:
         literal=parcel.literal,
         variables=parcel.variables,
     )
+
+    def of_step(varied: Suite) -> Runner:
+        return BUILTIN[varied.config.runner.type](replace(context, suite=varied))
+
     return SuiteRuntime.of(
         suite,
         runner=BUILTIN[kind](context),
+        step_runner=of_step,
         judges=(),
         rootdir=suite.directory,
         variables=parcel.variables,

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
-from pytest_agent_eval.suite.models.hooks import HooksConfig
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
@@ -42,8 +41,6 @@ def unsupported(suite: Suite) -> tuple[Problem, ...]:
 
 def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
     execution = suite.config.execution
-    if execution.mode == "batch":
-        yield "execution.mode", "mode batch is"
     for index, step in enumerate(execution.steps):
         if step.runner is None or "type" not in step.runner.model_fields_set:
             continue
@@ -91,9 +88,6 @@ def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
         yield "dataset.path", "a dataset file is"
     if config.inputs.tools:
         yield "inputs.tools", "answering questions and tool calls is"
-    for phase in HooksConfig.model_fields:
-        if getattr(config.hooks, phase):
-            yield f"hooks.{phase}", f"hooks of the phase {phase} are"
     if config.reward is not None:
         yield "reward", "reward is"
     if config.mlflow is not None:

@@ -19,7 +19,6 @@ CLI = "runner: {type: cli, command: x}\n"
         ("runner: {type: responses-api}", "runner.type"),
         ("runner: {type: litellm}", "runner.type"),
         ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
-        (CLI + "execution: {mode: batch}", "execution.mode"),
         (
             CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: codex}}]}",
             "execution.steps[0].runner.type",
@@ -34,7 +33,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
         ),
-        (CLI + "hooks: {after_all: [{command: x}]}", "hooks.after_all"),
         (CLI + "inputs: {tools: [{match: a}]}", "inputs.tools"),
         (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
         (CLI + "mlflow: {experiment: x}", "mlflow"),
