@@ -14,6 +14,7 @@ import pytest
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+from tests.unit.runners.processes import marked
 
 PYTHON = sys.executable
 
