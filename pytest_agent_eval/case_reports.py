@@ -113,11 +113,14 @@ class CaseReports:
 
 def _slim(result: TrialResult) -> TrialResult:
     """A result small enough to travel: long texts cut, what is only on disk left out."""
+    from pytest_agent_eval.execution.leaks import SEEN
+
+    leaks = tuple(_short(note) for note in result.notes if note.startswith(SEEN))
     verdicts = tuple(
         replace(v, rationale=_short(v.rationale), error=_short(v.error), detail="")
         for v in result.verdicts
     )
-    return replace(result, verdicts=verdicts, reason=_short(result.reason), notes=())
+    return replace(result, verdicts=verdicts, reason=_short(result.reason), notes=leaks)
 
 
 def _short(text: str) -> str:

@@ -90,7 +90,7 @@ class Report:
             note if key in note else f"{key}: {note}"
             for key, several in self._notes.items()
             for note in several
-        ] + self.notes
+        ] + [*self._leaks(), *self.notes]
         reporter.section("agent evaluation", sep="=")
         for line in summary_lines(
             self.summary,
@@ -103,3 +103,20 @@ class Report:
             reporter.write_line(line.text, **markup)
         if self.problem:
             reporter.write_line(self.problem, red=True, bold=True)
+
+    def _leaks(self) -> list[str]:
+        """What agents have seen of answer keys; the cases may have passed."""
+        from pytest_agent_eval.execution.leaks import SEEN
+
+        leaks = [
+            f"{result.case}{f'[{result.variant}]' if result.variant else ''}: {note}"
+            for result in self._results.values()
+            for note in result.notes
+            if note.startswith(SEEN)
+        ]
+        if len(leaks) <= _LEAKS_SHOWN:
+            return leaks
+        return [*leaks[:_LEAKS_SHOWN], f"{SEEN}: {len(leaks) - _LEAKS_SHOWN} more values"]
+
+
+_LEAKS_SHOWN = 5

@@ -28,6 +28,9 @@ _SHOWN = 3
 _NOT_THE_KEY = frozenset({"tags", "category"})
 _INDEX = re.compile(r"\[\d+\]")
 
+SEEN = "answer key seen by the agent"
+"""Begins the note on each leak."""
+
 
 class Leak(NamedTuple):
     """A value of the answer key that an agent cannot have come upon by itself.
@@ -48,7 +51,7 @@ class Leak(NamedTuple):
         more = len(self.places) - _SHOWN
         shown = [*self.places[:_SHOWN], *([f"{more} more"] if more > 0 else ())]
         where = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-        return f"answer key seen by the agent: {printable(self.path)} appears in {where}"
+        return f"{SEEN}: {printable(self.path)} appears in {where}"
 
 
 def find_leaks(
