@@ -18,7 +18,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
-from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
+from pytest_agent_eval.runners.process_tree import MARKER, ProcessTable, ProcessTree
 from pytest_agent_eval.runners.starting import start
 from pytest_agent_eval.runners.watchdog import Watchdog
 
@@ -105,8 +105,9 @@ def run_process(
         env = {**env, MARKER: trial_id}
     process = start(argv, cwd, env)
     out, err = (CappedLog(path, cap, secrets.filter()) for path in (stdout_path, stderr_path))
-    running = _Running(process, out, err, ProcessTree(process.pid, trial_id, wrapped=wrapped))
-    _LIVE.add(running.tree)
+    tree = ProcessTree(process.pid, trial_id, wrapped=wrapped, table=_LIVE.table)
+    running = _Running(process, out, err, tree)
+    _LIVE.add(tree)
     try:
         outcome = running.follow(timeout, cancelled, grace)
     except BaseException:
@@ -114,7 +115,7 @@ def run_process(
         raise
     finally:
         running.close()
-        _LIVE.remove(running.tree)
+        _LIVE.remove(tree)
     for log in (out, err):
         if log.failure is not None:
             reason = log.failure.strerror or str(log.failure)
@@ -279,14 +280,24 @@ class _LiveTrees:
     def __init__(self) -> None:
         self._trees: set[ProcessTree] = set()
         self._watchdog = Watchdog(process_tree.__file__)
+        self._table = ProcessTable()
         self._registered_for = 0
 
-    def add(self, tree: ProcessTree) -> None:
+    @property
+    def table(self) -> ProcessTable:
+        """The one that all trees of this process share."""
+        self._register()
+        return self._table
+
+    def _register(self) -> None:
         if self._registered_for != os.getpid():  # a forked child has none of its parent's
             self._trees = set()
             self._watchdog = Watchdog(process_tree.__file__)
+            self._table = ProcessTable()
             self._registered_for = os.getpid()
             atexit.register(self.end_all)
+
+    def add(self, tree: ProcessTree) -> None:
         self._trees.add(tree)
         self._watchdog.watch(tree.root, tree.marker)
 

@@ -11,11 +11,19 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-__all__ = ["MARKER", "Process", "ProcessTree", "processes_by_proc", "processes_by_psutil"]
+__all__ = [
+    "MARKER",
+    "Process",
+    "ProcessTable",
+    "ProcessTree",
+    "processes_by_proc",
+    "processes_by_psutil",
+]
 
 MARKER = "AGENT_EVAL_TRIAL"
 
@@ -29,6 +37,13 @@ _QUICK_RANGE = 256
 _EXEC_S = 0.001
 """A process has no environment for some microseconds while it becomes another program."""
 
+_SETTLED_S = 1.0
+"""Between its start and becoming its program a process has the environment of who started it. One
+without a marker is believed when it still has none this many seconds later."""
+
+_RECENT_S = 0.5
+"""Age up to which a snapshot will do for remembering who belongs to a tree."""
+
 
 class Process(NamedTuple):
     """One running process. ``started`` tells a process from a later one with the same id."""
@@ -40,6 +55,82 @@ class Process(NamedTuple):
     started: float
 
 
+class Snapshot:
+    """The running processes of the machine at one moment.
+
+    Attributes:
+        taken: monotonic seconds at which looking began.
+        running: by process id.
+        children: process id -> processes that it started.
+        sessions: session -> processes in it.
+        marked: marker -> processes with it in their environment.
+    """
+
+    def __init__(
+        self, taken: float, processes: Iterable[Process], marker_of: Callable[[Process], bytes]
+    ) -> None:
+        self.taken = taken
+        self.running = {process.pid: process for process in processes}
+        self.children: dict[int, list[Process]] = {}
+        self.sessions: dict[int, list[Process]] = {}
+        self.marked: dict[bytes, list[Process]] = {}
+        for process in self.running.values():
+            self.children.setdefault(process.parent, []).append(process)
+            self.sessions.setdefault(process.session, []).append(process)
+            if marker := marker_of(process):
+                self.marked.setdefault(marker, []).append(process)
+
+
+class ProcessTable:
+    """Snapshots of the running processes, shared by all trees; used from several threads.
+
+    Looking costs about 10 microseconds a process, and so much again for the environment of a new
+    one. However many trees ask at the same time, it is done once.
+
+    Args:
+        processes: lists the running processes of the machine, zombies left out.
+    """
+
+    def __init__(self, processes: Callable[[], Iterator[Process]] | None = None) -> None:
+        self._processes = processes or _default_processes()
+        self._lock = threading.Lock()
+        self._snapshot: Snapshot | None = None
+        self._markers: dict[tuple[int, float], tuple[bytes, float]] = {}
+        self._slept = False
+
+    def snapshot(self, max_age: float = 0.0) -> Snapshot:
+        """One that was begun at most ``max_age`` seconds before this call; 0: after it."""
+        since = time.monotonic() - max_age
+        with self._lock:
+            if self._snapshot is None or self._snapshot.taken < since:
+                self._snapshot = self._look()
+            return self._snapshot
+
+    def _look(self) -> Snapshot:
+        taken = time.monotonic()
+        self._slept = False
+        snapshot = Snapshot(taken, self._processes(), self._marker_of)
+        here = {(process.pid, process.started) for process in snapshot.running.values()}
+        self._markers = {key: found for key, found in self._markers.items() if key in here}
+        return snapshot
+
+    def _marker_of(self, process: Process) -> bytes:
+        key = (process.pid, process.started)
+        marker, first = self._markers.get(key, (b"", 0.0))
+        if marker or first < 0:
+            return marker
+        environment = environment_of(process.pid)
+        if environment == b"" and not self._slept:
+            time.sleep(_EXEC_S)  # most likely it is just being replaced by another program
+            self._slept = True
+            environment = environment_of(process.pid)
+        marker = _marker_in(environment or b"")
+        now = time.monotonic()
+        settled = bool(first) and now - first >= _SETTLED_S
+        self._markers[key] = (marker, -1.0 if settled else first or now)
+        return marker
+
+
 class ProcessTree:
     """The processes of one trial.
 
@@ -48,7 +139,7 @@ class ProcessTree:
         marker: value of the marker variable in the environment; empty when there is none.
         wrapped: the first process only holds the agent's, and ends them without mercy if it gets
             SIGTERM: it gets SIGKILL alone, and ends by itself when they have ended.
-        processes: lists the running processes of the machine, zombies left out.
+        table: of the machine; trees that share one share the work of looking.
     """
 
     def __init__(
@@ -57,48 +148,60 @@ class ProcessTree:
         marker: str = "",
         *,
         wrapped: bool = False,
-        processes: Callable[[], Iterator[Process]] | None = None,
+        table: ProcessTable | None = None,
     ) -> None:
         self.root = root
         self.marker = marker
         self._wrapped = wrapped
-        self._marker = f"\0{MARKER}={marker}\0".encode() if marker else b""
-        self._processes = processes or _default_processes()
+        self._marker = marker.encode()
+        self._table = table or ProcessTable()
         self._known: dict[int, float] = {}
         self._signalled: set[tuple[int, float, int]] = set()
         self._root_started: float | None = None
 
     def record(self) -> None:
         """Remember who belongs to the tree now; found again later wherever they moved."""
-        for process in self.members():
+        for process in self._members(_RECENT_S):
             self._known[process.pid] = process.started
 
     def members(self) -> list[Process]:
         """The running processes of the tree; this process itself is never one."""
-        running = {process.pid: process for process in self._processes()}
+        return self._members(0.0)
+
+    def _members(self, max_age: float) -> list[Process]:
+        snapshot = self._table.snapshot(max_age)
         me, my_session = os.getpid(), os.getsid(0)
-        root = running.get(self.root)
+        root = snapshot.running.get(self.root)
         if root is not None and self._root_started is None:
             self._root_started = root.started
-        belongs: set[int] = set()
-        sessions = {self.root}
-        for process in running.values():
-            if process.pid != me and self._is_ours(process):
-                belongs.add(process.pid)
+        belongs: dict[int, Process] = {}
+        sessions = {my_session}
+        waiting = self._certain(snapshot)
+        while waiting:
+            process = waiting.pop()
+            if process.pid == me or process.pid in belongs:
+                continue
+            belongs[process.pid] = process
+            waiting += snapshot.children.get(process.pid, ())
+            if process.session not in sessions:
                 sessions.add(process.session)
-        sessions.discard(my_session)
-        grown = True
-        while grown:
-            grown = False
-            for process in running.values():
-                if process.pid in belongs or process.pid == me:
-                    continue
-                if process.parent in belongs or process.session in sessions:
-                    belongs.add(process.pid)
-                    if process.session != my_session:
-                        sessions.add(process.session)
-                    grown = True
-        return [running[pid] for pid in belongs]
+                waiting += snapshot.sessions.get(process.session, ())
+        return list(belongs.values())
+
+    def _certain(self, snapshot: Snapshot) -> list[Process]:
+        """Those that belong by themselves: by session, by memory or by marker."""
+        found = list(snapshot.sessions.get(self.root, ()))
+        for pid in (self.root, *self._known):
+            process = snapshot.running.get(pid)
+            if process and (pid == self.root or process.started == self._known[pid]):
+                found.append(process)
+        if self._marker:
+            found += (
+                process
+                for process in snapshot.marked.get(self._marker, ())
+                if self._root_started is None or process.started >= self._root_started
+            )
+        return found
 
     def signal(self, number: int) -> list[Process]:
         """Send a signal to every member and return them; SIGKILL each time, others only once."""
@@ -143,21 +246,12 @@ class ProcessTree:
         me = os.getpid()
         return any(self._carries_marker(pid) for pid in range(self.root + 1, last + 1) if pid != me)
 
-    def _is_ours(self, process: Process) -> bool:
-        if process.session == self.root or process.pid == self.root:
-            return True
-        if self._known.get(process.pid) == process.started:
-            return True
-        if self._root_started is not None and process.started < self._root_started:
-            return False
-        return bool(self._marker) and self._carries_marker(process.pid)
-
     def _carries_marker(self, pid: int) -> bool:
         environment = environment_of(pid)
         if environment == b"":  # most likely it is just being replaced by another program
             time.sleep(_EXEC_S)
             environment = environment_of(pid)
-        return environment is not None and self._marker in b"\0" + environment + b"\0"
+        return _marker_in(environment or b"") == self._marker
 
     def _signal_group(self, number: int, members: list[Process]) -> None:
         """At once for the whole group: nobody in it can fork out of a signal's way."""
@@ -224,6 +318,11 @@ def environment_of(pid: int) -> bytes | None:
     return "".join(f"{name}={value}\0" for name, value in values.items()).encode(
         errors="surrogateescape"
     )
+
+
+def _marker_in(environment: bytes) -> bytes:
+    name = f"\0{MARKER}=".encode()
+    return (b"\0" + environment).partition(name)[2].partition(b"\0")[0]
 
 
 def _read(path: str) -> bytes | None:
