@@ -18,7 +18,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
-from pytest_agent_eval.runners.process_tree import MARKER, ProcessTable, ProcessTree
+from pytest_agent_eval.runners.process_tree import MARKER, ProcessTable, ProcessTree, end_trees
 from pytest_agent_eval.runners.starting import start
 from pytest_agent_eval.runners.watchdog import Watchdog
 
@@ -305,21 +305,11 @@ class _LiveTrees:
         self._trees.discard(tree)
         self._watchdog.forget(tree.root)
 
-    def end_all(self, grace: float = 5.0) -> None:
-        """SIGTERM to all, SIGKILL after ``grace`` seconds."""
-        if self._registered_for != os.getpid():
-            return
-        until = time.monotonic() + grace
-        while self._signal_all(signal.SIGTERM) and time.monotonic() < until:
-            time.sleep(0.05)
-        for _ in range(_KILL_ROUNDS):
-            if not self._signal_all(signal.SIGKILL):
-                break
-            time.sleep(0.02)
-        self._trees.clear()
-
-    def _signal_all(self, number: int) -> int:
-        return sum(len(tree.signal(number)) for tree in list(self._trees))
+    def end_all(self) -> None:
+        """SIGTERM to all, SIGKILL after five seconds."""
+        if self._registered_for == os.getpid():
+            end_trees(list(self._trees))
+            self._trees.clear()
 
 
 _LIVE = _LiveTrees()

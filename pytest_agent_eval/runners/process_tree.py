@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "Process",
     "ProcessTable",
     "ProcessTree",
+    "Snapshot",
+    "end_trees",
     "processes_by_proc",
     "processes_by_psutil",
 ]
@@ -43,6 +45,10 @@ without a marker is believed when it still has none this many seconds later."""
 
 _RECENT_S = 0.5
 """Age up to which a snapshot will do for remembering who belongs to a tree."""
+
+_TERM_PAUSE_S = 0.05
+_KILL_PAUSE_S = 0.02
+_KILL_ROUNDS = 50
 
 
 class Process(NamedTuple):
@@ -161,15 +167,16 @@ class ProcessTree:
 
     def record(self) -> None:
         """Remember who belongs to the tree now; found again later wherever they moved."""
-        for process in self._members(_RECENT_S):
+        for process in self.members(self._table.snapshot(_RECENT_S)):
             self._known[process.pid] = process.started
 
-    def members(self) -> list[Process]:
-        """The running processes of the tree; this process itself is never one."""
-        return self._members(0.0)
+    def members(self, snapshot: Snapshot | None = None) -> list[Process]:
+        """The running processes of the tree; this process itself is never one.
 
-    def _members(self, max_age: float) -> list[Process]:
-        snapshot = self._table.snapshot(max_age)
+        Args:
+            snapshot: of the machine; None to look now.
+        """
+        snapshot = snapshot or self._table.snapshot()
         me, my_session = os.getpid(), os.getsid(0)
         root = snapshot.running.get(self.root)
         if root is not None and self._root_started is None:
@@ -190,10 +197,14 @@ class ProcessTree:
 
     def _certain(self, snapshot: Snapshot) -> list[Process]:
         """Those that belong by themselves: by session, by memory or by marker."""
-        found = list(snapshot.sessions.get(self.root, ()))
-        for pid in (self.root, *self._known):
+        found: list[Process] = []
+        root = snapshot.running.get(self.root)
+        if root is None or root.started == self._root_started:  # else its id was given out anew
+            found += snapshot.sessions.get(self.root, ())
+            found += [] if root is None else [root]
+        for pid, started in self._known.items():
             process = snapshot.running.get(pid)
-            if process and (pid == self.root or process.started == self._known[pid]):
+            if process is not None and process.started == started:
                 found.append(process)
         if self._marker:
             found += (
@@ -203,9 +214,14 @@ class ProcessTree:
             )
         return found
 
-    def signal(self, number: int) -> list[Process]:
-        """Send a signal to every member and return them; SIGKILL each time, others only once."""
-        members = self.members()
+    def signal(self, number: int, snapshot: Snapshot | None = None) -> list[Process]:
+        """Send a signal to every member and return them; SIGKILL each time, others only once.
+
+        Args:
+            number: the signal.
+            snapshot: of the machine; None to look now.
+        """
+        members = self.members(snapshot)
         spared = self._wrapped and number != signal.SIGKILL
         if not spared and any(process.group == self.root for process in members):
             self._signal_group(number, members)
@@ -263,6 +279,24 @@ class ProcessTree:
             os.killpg(self.root, number)
         except (ProcessLookupError, PermissionError):
             return
+
+
+def end_trees(trees: Sequence[ProcessTree], grace: float = 5.0) -> None:
+    """End all of several trees: SIGTERM, after ``grace`` seconds SIGKILL until nothing is left."""
+    # A table of its own: a thread may have been stopped while it looked at the other.
+    table = ProcessTable()
+
+    def send(number: int) -> int:
+        snapshot = table.snapshot()
+        return sum(len(tree.signal(number, snapshot)) for tree in trees)
+
+    until = time.monotonic() + grace
+    while send(signal.SIGTERM) and time.monotonic() < until:
+        time.sleep(_TERM_PAUSE_S)
+    for _ in range(_KILL_ROUNDS):
+        if not send(signal.SIGKILL):
+            break
+        time.sleep(_KILL_PAUSE_S)
 
 
 def _kill(pid: int, number: int) -> None:
