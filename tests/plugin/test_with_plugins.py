@@ -42,9 +42,9 @@ class Counted:
 
     def session(self, *arguments: str) -> pytest.RunResult:
         """With every plugin that is installed."""
-        return self.project.pytester.runpytest_subprocess(
-            "-p", "no:cacheprovider", "--agent-eval", *arguments
-        )
+        pytester = self.project.pytester
+        run = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
+        return run("-p", "no:cacheprovider", "-p", "no:anyio", "--agent-eval", *arguments)
 
     def take(self) -> Counter[str]:
         found = Counter(self.file.read_text().split())
@@ -71,10 +71,7 @@ def test_the_same_verdicts_aggregates_and_gates_however_it_is_run(project: Proje
     ]
     seen = []
     for way in ways:
-        if "-n" in way:
-            result = counted.session(*way)
-        else:
-            result = project.run("--agent-eval", *way)
+        result = counted.session("-p", "no:randomly", *way)
         assert result.ret == 0, way
         assert result.parseoutcomes() == {"passed": 6, "tolerated": 6}, way
         assert counted.take() == once(12), way
@@ -120,17 +117,18 @@ def live(project: Project) -> Iterator[Callable[..., Live]]:
 def test_a_worker_that_is_killed_costs_only_what_it_was_at(
     project: Project, live: Callable[..., Live], parallelism: str
 ) -> None:
-    agents = project.path / "agents"
-    agents.mkdir()
+    slow = project.path / "slow"
+    slow.touch()
     counted = Counted(
         project,
-        work=f"touch {agents}/$$; if [ '{{message}}' = case-03 ]; then sleep 300; fi; echo done",
+        work=f"if [ '{{message}}' = case-03 ] && ! [ -s {slow} ]; then echo $$ > {slow}; sleep 300; fi; echo done",
     )
     session = live("--agent-eval", "-n", "2", "--agent-eval-parallelism", parallelism)
-    until(lambda: "case-03" in counted.file.read_text())
-    until(lambda: session.stored >= 2)
-    (shell,) = (p for p in map(psutil.Process, session.left()) if p.is_running())
-    shell.parent().kill()  # type: ignore[union-attr]
+    until(lambda: slow.read_text().endswith("\n") and session.stored >= 2)
+    agent = psutil.Process(int(slow.read_text()))
+    worker = agent.parent()
+    assert worker is not None
+    worker.kill()
     assert session.wait() == pytest.ExitCode.TESTS_FAILED
     assert "crashed while running" in session.printed
     results = project.results()
@@ -138,6 +136,7 @@ def test_a_worker_that_is_killed_costs_only_what_it_was_at(
     ran = counted.take()
     assert set(ran) == set(once(12)), "the others took over the rest of its cases"
     assert sum(ran.values()) <= 12 + int(parallelism)
+    until(lambda: not agent.is_running() or agent.status() == psutil.STATUS_ZOMBIE)
     summary = project.summary()
     assert summary["judges"]["size"]["scored_cases"] == len(summary["per_case"])
     assert [gate["outcome"] for gate in summary["gates"]] == ["not decided"] * 3
