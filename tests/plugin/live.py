@@ -14,7 +14,7 @@ import psutil
 
 from .conftest import PLAIN, Project
 
-LONG = 60.0
+LONG = 120.0
 """Seconds after which something that should have happened has not: only a failing test waits."""
 
 
