@@ -174,6 +174,8 @@ def _notes(outcome: ProcessOutcome) -> list[str]:
         notes.append(f"ended {_count(outcome.leftovers)} that the agent left running")
     if outcome.survivors:
         notes.append(f"{_count(outcome.survivors)} of the agent could not be ended")
+    if outcome.unwatched:
+        notes.append(outcome.unwatched)
     return notes
 
 

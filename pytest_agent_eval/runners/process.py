@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
 import select
@@ -16,11 +15,10 @@ from dataclasses import dataclass
 from pytest_agent_eval.cancellation import Cancellation
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
-from pytest_agent_eval.runners import process_tree
 from pytest_agent_eval.runners.capped_log import CappedLog
-from pytest_agent_eval.runners.process_tree import MARKER, ProcessTable, ProcessTree, end_trees
+from pytest_agent_eval.runners.live_trees import LiveTrees
+from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
 from pytest_agent_eval.runners.starting import start
-from pytest_agent_eval.runners.watchdog import Watchdog
 
 __all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "run_process"]
 
@@ -48,6 +46,7 @@ class ProcessOutcome:
         stdout_bytes, stderr_bytes: bytes it wrote, dropped ones included.
         leftovers: processes that it left behind and that were ended.
         survivors: processes that could not be ended.
+        unwatched: why the processes would go on if this process were killed; said once.
     """
 
     exit_code: int | None
@@ -58,6 +57,7 @@ class ProcessOutcome:
     stderr_bytes: int = 0
     leftovers: int = 0
     survivors: int = 0
+    unwatched: str = ""
 
 
 def run_process(
@@ -103,24 +103,31 @@ def run_process(
         return ProcessOutcome(None, cancelled=True)
     if trial_id:
         env = {**env, MARKER: trial_id}
-    process = start(argv, cwd, env)
     out, err = (CappedLog(path, cap, secrets.filter()) for path in (stdout_path, stderr_path))
-    tree = ProcessTree(process.pid, trial_id, wrapped=wrapped, table=_LIVE.table)
-    running = _Running(process, out, err, tree)
-    _LIVE.add(tree)
+    tree = _LIVE.expect(trial_id, wrapped=wrapped)
     try:
-        outcome = running.follow(timeout, cancelled, grace)
-    except BaseException:
-        running.end_tree(0)
-        raise
+        process = start(argv, cwd, env)
+        _LIVE.started(tree, process.pid)
+        outcome = _run(_Running(process, out, err, tree), timeout, cancelled, grace)
     finally:
-        running.close()
-        _LIVE.remove(tree)
+        _LIVE.forget(tree)
     for log in (out, err):
         if log.failure is not None:
             reason = log.failure.strerror or str(log.failure)
             raise RunnerError(f"{log.path}: the agent's output cannot be stored here: {reason}")
     return outcome
+
+
+def _run(
+    running: _Running, timeout: float, cancelled: threading.Event | None, grace: float
+) -> ProcessOutcome:
+    try:
+        return running.follow(timeout, cancelled, grace)
+    except BaseException:
+        running.end_tree(0)
+        raise
+    finally:
+        running.close()
 
 
 class _Running:
@@ -177,6 +184,7 @@ class _Running:
             stderr_bytes=self._err.total,
             leftovers=leftovers,
             survivors=survivors,
+            unwatched=_LIVE.problem(),
         )
 
     def end_tree(self, grace: float) -> tuple[int, int]:
@@ -269,50 +277,9 @@ class _Running:
             self._ended = self._process.poll() is not None
 
 
-class _LiveTrees:
-    """The trees of running processes, ended when the interpreter exits.
-
-    The only state of a module in this package: a thread that waits for an agent may be frozen
-    by the interpreter's end without running its ``finally``, and then only ``atexit``, which
-    belongs to the interpreter and to no object, can still end the agent.
-    """
-
-    def __init__(self) -> None:
-        self._trees: set[ProcessTree] = set()
-        self._watchdog = Watchdog(process_tree.__file__)
-        self._table = ProcessTable()
-        self._registered_for = 0
-
-    @property
-    def table(self) -> ProcessTable:
-        """The one that all trees of this process share."""
-        self._register()
-        return self._table
-
-    def _register(self) -> None:
-        if self._registered_for != os.getpid():  # a forked child has none of its parent's
-            self._trees = set()
-            self._watchdog = Watchdog(process_tree.__file__)
-            self._table = ProcessTable()
-            self._registered_for = os.getpid()
-            atexit.register(self.end_all)
-
-    def add(self, tree: ProcessTree) -> None:
-        self._trees.add(tree)
-        self._watchdog.watch(tree.root, tree.marker)
-
-    def remove(self, tree: ProcessTree) -> None:
-        self._trees.discard(tree)
-        self._watchdog.forget(tree.root)
-
-    def end_all(self) -> None:
-        """SIGTERM to all, SIGKILL after five seconds."""
-        if self._registered_for == os.getpid():
-            end_trees(list(self._trees))
-            self._trees.clear()
-
-
-_LIVE = _LiveTrees()
+_LIVE = LiveTrees()
+# The only state of a module in this package: what must not outlive the interpreter belongs to
+# the interpreter and to no object.
 
 
 def _open_pidfd(pid: int) -> int | None:

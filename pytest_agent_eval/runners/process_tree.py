@@ -141,7 +141,8 @@ class ProcessTree:
     """The processes of one trial.
 
     Args:
-        root: id of the first process, which leads its own session and group.
+        root: id of the first process, which leads its own session and group; 0 as long as it is
+            not known, and set later.
         marker: value of the marker variable in the environment; empty when there is none.
         wrapped: the first process only holds the agent's, and ends them without mercy if it gets
             SIGTERM: it gets SIGKILL alone, and ends by itself when they have ended.
@@ -199,7 +200,8 @@ class ProcessTree:
         """Those that belong by themselves: by session, by memory or by marker."""
         found: list[Process] = []
         root = snapshot.running.get(self.root)
-        if root is None or root.started == self._root_started:  # else its id was given out anew
+        reused = root is not None and root.started != self._root_started
+        if self.root and not reused:  # session 0 is the system's
             found += snapshot.sessions.get(self.root, ())
             found += [] if root is None else [root]
         for pid, started in self._known.items():
@@ -223,7 +225,7 @@ class ProcessTree:
         """
         members = self.members(snapshot)
         spared = self._wrapped and number != signal.SIGKILL
-        if not spared and any(process.group == self.root for process in members):
+        if self.root and not spared and any(process.group == self.root for process in members):
             self._signal_group(number, members)
         for process in members:
             if spared and process.pid == self.root:

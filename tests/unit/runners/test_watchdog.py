@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+
+from pytest_agent_eval.runners import process_tree
+from pytest_agent_eval.runners.watchdog import Agents, Watchdog
 
 PARENT = """\
 import sys, threading
@@ -126,3 +129,218 @@ def test_it_ends_with_its_parent_and_holds_no_descriptor(tmp_path: Path, ends: s
     )
     assert done.stdout == b""
     assert _until(lambda: not _marked(marker))
+
+
+# Runs an agent, forks, and ends when it is told to; the child goes on, with an agent of its own.
+FORKING = """\
+import os, signal, sys, threading, time
+from pathlib import Path
+from pytest_agent_eval.runners.process import run_process
+
+def run(command, marker):
+    run_process(["sh", "-c", command], cwd=directory, env={"PATH": "/usr/bin:/bin"}, timeout=600,
+                stdout_path=directory + "/out", stderr_path=directory + "/err", trial_id=marker)
+
+how, marker, directory = sys.argv[1:]
+run("true", marker)
+if how == "holds":
+    threading.Thread(target=run, args=("sleep 300", marker), daemon=True).start()
+child = os.fork()
+if child == 0:
+    if how == "runs":
+        run("echo $$ > child; sleep 300", marker + "-child")
+    time.sleep(300)
+Path(directory, "forked").write_text(str(child))
+if how == "runs":
+    while not os.path.exists(directory + "/child"):
+        time.sleep(0.01)
+    os._exit(0)
+time.sleep(300)
+"""
+
+
+def _forking(tmp_path: Path, how: str, marker: str) -> tuple[subprocess.Popen[bytes], int]:
+    with (tmp_path / "stderr").open("wb") as stderr:
+        parent = subprocess.Popen(
+            [sys.executable, "-X", "dev", "-W", "error", "-c", FORKING, how, marker, str(tmp_path)],
+            stderr=stderr,
+        )
+    assert _until(lambda: (tmp_path / "forked").exists() and (tmp_path / "forked").read_text() > "")
+    return parent, int((tmp_path / "forked").read_text())
+
+
+def test_a_forked_child_does_not_keep_agents_of_a_killed_parent(tmp_path: Path) -> None:
+    marker = f"forked-{os.getpid()}"
+    parent, child = _forking(tmp_path, "holds", marker)
+    try:
+        assert _until(lambda: bool(_marked(marker)))
+        parent.kill()
+        parent.wait()
+        assert _until(lambda: not _marked(marker))
+    finally:
+        parent.kill()
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_forked_child_has_a_watchdog_of_its_own(tmp_path: Path) -> None:
+    marker = f"forking-{os.getpid()}"
+    parent, child = _forking(tmp_path, "runs", marker)
+    try:
+        assert parent.wait() == 0
+        assert len(_marked(f"{marker}-child")) >= 1, (
+            "the end of the parent ends nothing of the child"
+        )
+    finally:
+        os.kill(child, signal.SIGKILL)
+    assert _until(lambda: not _marked(f"{marker}-child"))
+    assert (tmp_path / "stderr").read_text() == "", "no warnings of what was not waited for"
+
+
+QUIET = """\
+import os, sys
+from pytest_agent_eval.runners.process import run_process
+for i in range(20):
+    reading, writing = os.pipe()
+    os.set_inheritable(writing, True)
+run_process(["true"], cwd="/", env={"PATH": "/usr/bin:/bin"}, timeout=60,
+            stdout_path="/nowhere/out", stderr_path="/nowhere/err", trial_id="quiet")
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_normal_end_is_quiet_and_nothing_is_inherited() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", QUIET],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        (watchdog,) = _watchdogs_of(parent.pid)
+        # stdin, stdout, stderr, and one that tells of the end of its parent
+        assert _until(lambda: watchdog.num_fds() <= 4)
+        assert os.getsid(watchdog.pid) == watchdog.pid
+        assert parent.communicate(timeout=60) == (b"", b"")
+    assert parent.returncode == 0
+    assert _until(lambda: not watchdog.is_running())
+
+
+@pytest.fixture
+def agent() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        ["sleep", "300"],
+        env={"PATH": os.environ["PATH"], "AGENT_EVAL_TRIAL": f"agent-{os.getpid()}"},
+        start_new_session=True,
+    ) as process:
+        yield process
+        process.kill()
+
+
+def _new_watchdog(before: list[psutil.Process]) -> psutil.Process:
+    (found,) = [process for process in _watchdogs_of(os.getpid()) if process not in before]
+    return found
+
+
+def test_to_be_let_go_is_no_reason_to_end_anything(agent: subprocess.Popen[bytes]) -> None:
+    before = _watchdogs_of(os.getpid())
+    watchdog = Watchdog(process_tree.__file__)
+    key = watchdog.expect("nobody")
+    watchdog.started(key, agent.pid, "nobody")
+    process = _new_watchdog(before)
+    watchdog.close()
+    assert process.wait(30) == 0
+    assert agent.poll() is None
+
+
+def test_one_that_was_ended_is_started_again_and_told_everything(tmp_path: Path) -> None:
+    marker = f"again-{os.getpid()}"
+    parent = subprocess.Popen([sys.executable, "-c", TWICE, marker, str(tmp_path)])
+    assert _until((tmp_path / "first").exists)
+    (watchdog,) = _watchdogs_of(parent.pid)
+    watchdog.kill()
+    assert _until(lambda: watchdog.status() == psutil.STATUS_ZOMBIE)
+    (tmp_path / "go").touch()
+    assert _until((tmp_path / "second").exists)
+    parent.kill()
+    parent.wait()
+    assert _until(lambda: not _marked(marker))
+
+
+TWICE = """\
+import os, sys, threading, time
+from pytest_agent_eval.runners.process import run_process
+marker, directory = sys.argv[1:]
+def run(name):
+    run_process(["sh", "-c", f"echo > {name}; sleep 300"], cwd=directory, timeout=600,
+                env={"PATH": "/usr/bin:/bin"}, trial_id=marker,
+                stdout_path=directory + "/out", stderr_path=directory + "/err")
+threading.Thread(target=run, args=("first",)).start()
+while not os.path.exists(directory + "/go"):
+    time.sleep(0.01)
+run("second")
+"""
+
+
+def test_without_it_agents_run_and_people_are_told_once() -> None:
+    watchdog = Watchdog(process_tree.__file__, interpreter="/nowhere/python")
+    key = watchdog.expect("x")
+    watchdog.started(key, 12345, "x")
+    watchdog.forget(key)
+    assert watchdog.problem() == (
+        "agents go on running if pytest is killed: no process watches them: "
+        "[Errno 2] No such file or directory: '/nowhere/python'"
+    )
+    assert watchdog.problem() == ""
+
+
+def test_an_interpreter_that_does_not_run_it_is_given_up() -> None:
+    watchdog = Watchdog(process_tree.__file__, interpreter="/bin/false")
+
+    def said() -> str:
+        watchdog.forget(watchdog.expect("x"))
+        return watchdog.problem()
+
+    assert _until(lambda: said().endswith("it ended again and again"))
+
+
+def test_an_agent_that_was_only_announced_is_found(agent: subprocess.Popen[bytes]) -> None:
+    agents = Agents(process_tree.__file__)
+    agents.take(b"1 0 somebody else\n2 0 agent-%d\n" % os.getpid())
+    assert len(agents) == 2
+    agents.end()
+    assert agent.wait() == -signal.SIGTERM
+
+
+def test_an_announced_agent_without_a_marker_is_nobody(agent: subprocess.Popen[bytes]) -> None:
+    agents = Agents(process_tree.__file__)
+    agents.take(b"1 0 \n")
+    agents.end(grace=0)
+    assert agent.poll() is None
+
+
+def test_what_was_recorded_is_found_without_a_marker(tmp_path: Path) -> None:
+    # The inner one loses the marker and the session, and then its parent.
+    inner = f"exec env -i setsid sh -c 'echo $$ > {tmp_path}/pid; exec /bin/sleep 300'"
+    root = subprocess.Popen(
+        ["sh", "-c", f"({inner}) & while [ ! -e {tmp_path}/go ]; do sleep 0.01; done"],
+        start_new_session=True,
+    )
+    assert _until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() > "")
+    child = psutil.Process(int((tmp_path / "pid").read_text()))
+    agents = Agents(process_tree.__file__)
+    agents.take(b"1 %d \n" % root.pid)
+    agents.record()
+    (tmp_path / "go").touch()
+    root.wait()
+    assert child.is_running()
+    agents.end()
+    assert _until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE)
+
+
+def test_lines_that_come_in_pieces() -> None:
+    agents = Agents(process_tree.__file__)
+    for piece in (b"1 0 a b\n2", b" 77 c", b"\n1", b"\n"):
+        agents.take(piece)
+    assert len(agents) == 1
