@@ -42,6 +42,9 @@ _PREPARING = 4
 _GRACE_S = 2.0
 """Seconds that a step whose time is up has to end before its thread is abandoned."""
 
+_QUICK_S = 0.003
+"""Judges that take less than this speak before the next agent starts."""
+
 _FOREVER = float("inf")
 
 
@@ -59,6 +62,7 @@ class Lane:
         is_async: they spend their time awaited in the event loop.
         open: they may start at all.
         running: jobs whose agent is at work.
+        judging_s: what judging took lately, in seconds; unknown is long.
     """
 
     limit: int
@@ -66,6 +70,7 @@ class Lane:
     is_async: bool = False
     open: bool = True
     running: int = 0
+    judging_s: float = _FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,18 @@ class Snapshot:
 class _Task:
     """A job and how far it is."""
 
-    __slots__ = ("error", "index", "job", "lane", "phase", "prepares", "queued", "result", "since")
+    __slots__ = (
+        "error",
+        "index",
+        "judged_from",
+        "job",
+        "lane",
+        "phase",
+        "prepares",
+        "queued",
+        "result",
+        "since",
+    )
 
     def __init__(self, job: Job, index: int) -> None:
         self.job = job
@@ -125,6 +141,7 @@ class _Task:
         self.result: TrialResult | None = None
         self.error: BaseException | None = None
         self.since = 0.0
+        self.judged_from = 0.0
 
 
 class Engine:
@@ -377,6 +394,11 @@ class Engine:
             self._leave_judging()
         else:
             self._leave_lane(task)
+        if task.judged_from:
+            took = time.monotonic() - task.judged_from
+            known = task.lane.judging_s
+            task.lane.judging_s = took if known == _FOREVER else 0.8 * known + 0.2 * took
+            task.judged_from = 0.0
         task.phase, task.result, task.error = "done", result, error
         if result is not None:
             self._finished.append(result)
@@ -417,6 +439,9 @@ class Engine:
         with self._lock:
             if task.phase == "judging":
                 return None
+            task.judged_from = time.monotonic()
+            if task.lane.judging_s < _QUICK_S:
+                return None  # done sooner than another thread would have begun
             task.phase = "judging"
             self._leave_lane(task)
             waits = self._judging >= self._max_judging
