@@ -8,8 +8,12 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.runners.descriptors import limit, make_room
 
 __all__ = ["cannot_start", "start"]
+
+_EACH = 5
+"""Descriptors: two pipes, two logs, and one that tells the end of the process."""
 
 
 def start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -21,6 +25,7 @@ def start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.P
     if not argv or not argv[0]:
         raise RunnerError("the command is empty")
     try:
+        make_room()
         return subprocess.Popen(
             list(argv),
             cwd=cwd,
@@ -64,6 +69,17 @@ def _explain(
         return (
             f"the command line of {command!r} is too long: its longest argument has "
             f"{longest:,} bytes; let the agent read the input file instead"
+        )
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            f"the command {command!r} cannot be started: {error.strerror}; this process may open "
+            f"{limit()}, and each agent at work needs about {_EACH}: allow more (ulimit -n) or "
+            "run fewer at once"
+        )
+    if error.errno == errno.EAGAIN:
+        return (
+            f"the command {command!r} cannot be started: the user may run no more processes; "
+            "allow more (ulimit -u) or run fewer at once"
         )
     if error.errno == errno.ENOEXEC:
         return f"the command {command!r} is no program the system can run; a script needs a #! line"
