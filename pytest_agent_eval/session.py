@@ -206,7 +206,11 @@ class EvalSession:
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
-        lines = [suite.headline() for suite in self.suites.values() if suite.asked]
+        lines = []
+        for suite in self.suites.values():
+            if suite.asked:
+                kept_apart = self.trials.of(suite).description()
+                lines.append(suite.headline() + (f", {kept_apart}" if kept_apart else ""))
         cluster = self.trials.cluster
         if cluster is not None:
             lines.append(

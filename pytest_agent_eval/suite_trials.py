@@ -291,19 +291,13 @@ class SuiteTrials:
     def _make(self, variant: str | None, writer: RunWriter) -> SuiteRuntime:
         active = self._suite
         suite = active.varied(variant)
-        context = RunnerContext(
-            suite=suite,
-            rootdir=active.rootdir,
-            fixtures={active.fixture: self.fixture_value} if active.fixture else {},
-            max_output_bytes=active.options.max_output,
-            literal=active.literal,
-        )
+        context = self._context(suite)
+        elsewhere = self._rescores or self._cluster is not None
 
         def make_runner(varied: Suite) -> Runner:
-            if self._rescores or self._cluster is not None:
+            if elsewhere:
                 return _NoRunner()
-            make = active.runner_types[varied.config.runner.type]
-            return make(replace(context, suite=varied))
+            return self._runner(replace(context, suite=varied))
 
         return SuiteRuntime.of(
             suite,
@@ -318,6 +312,29 @@ class SuiteTrials:
             step_runner=make_runner,
             hooks=self._hooks_of(suite, variant, writer),
         )
+
+    def _context(self, suite: Suite) -> RunnerContext:
+        active = self._suite
+        return RunnerContext(
+            suite=suite,
+            rootdir=active.rootdir,
+            fixtures={active.fixture: self.fixture_value} if active.fixture else {},
+            max_output_bytes=active.options.max_output,
+            literal=active.literal,
+        )
+
+    def _runner(self, context: RunnerContext) -> Runner:
+        return self._suite.runner_types[context.suite.config.runner.type](context)
+
+    def description(self) -> str:
+        """How agents are kept apart, as each variant's runner says it; empty if they are not."""
+        found = []
+        for variant in self._suite.variants:
+            suite = self._suite.varied(variant)
+            if suite.config.runner.sandbox != "none" and not self._rescores:
+                with contextlib.suppress(RunnerError):  # each case will say so
+                    found.append(getattr(self._runner(self._context(suite)), "description", ""))
+        return ", ".join(dict.fromkeys(filter(None, found)))
 
     def _hooks_of(self, suite: Suite, variant: str | None, writer: RunWriter) -> SuiteHooks | None:
         """The hooks of a variant; variants that change no hook share them."""
