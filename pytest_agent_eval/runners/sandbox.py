@@ -184,7 +184,8 @@ def _option(mount: Mount) -> tuple[str, ...]:
     if mount.kind == "writable":
         return ("--bind", mount.source, mount.place)
     if mount.kind == "shown":
-        return ("--ro-bind", mount.source, mount.place)
+        # What is gone by now, or is in a directory that the user may not enter, is left out.
+        return ("--ro-bind-try", mount.source, mount.place)
     if mount.kind == "masked":
         # Devices cannot be opened through such a mount: permission denied.
         return ("--ro-bind", os.devnull, mount.place)

@@ -115,7 +115,7 @@ def view_of(
     for name in ("PATH", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX"):
         for entry in env.get(name, "").split(os.pathsep):
             if os.path.isabs(entry):
-                mounts += _program_directory(entry)
+                mounts += _program_directory(entry, private)
     mounts += _answers(suite, directory)
     mounts += [Mount("hidden", os.path.join(place, ".agent-eval")) for place in (rootdir, project)]
     if not repo:
@@ -123,7 +123,7 @@ def view_of(
     for path in readable:
         mounts += _shown(os.path.join(directory, os.path.expanduser(path)))
     mounts += [_blocked(os.path.join(directory, os.path.expanduser(path))) for path in hidden]
-    return View(tuple(dict.fromkeys(mounts)), (project, directory), repo)
+    return View(tuple(_effective(mounts)), (project, directory), repo)
 
 
 def program_mounts(path: str) -> Iterator[str]:
@@ -210,7 +210,8 @@ def _is_directory(place: str) -> bool:
     return place.startswith("/") and os.path.realpath(place) != "/" and os.path.isdir(place)
 
 
-def _program_directory(path: str) -> Iterator[Mount]:
+def _program_directory(path: str, private: Iterable[str]) -> Iterator[Mount]:
+    """A directory of ``PATH``, where its programs are installed, and what links in it lead to."""
     for place in _hops(path):
         if place != "/":
             yield from _shown(place)
@@ -220,11 +221,13 @@ def _program_directory(path: str) -> Iterator[Mount]:
     except OSError:
         return
     for entry in entries:
+        if "/" not in os.readlink(entry):
+            continue
         for hop in list(_hops(entry))[1:]:
-            yield Mount("shown", hop, hop)
-            yield from (
-                mount for part in _installation(os.path.dirname(hop)) for mount in _shown(part)
-            )
+            if any(_within(hop, place) for place in private):
+                yield Mount("shown", hop, hop)
+                for part in _installation(os.path.dirname(hop)):
+                    yield from _shown(part)
 
 
 def _installation(directory: str) -> Iterator[str]:
