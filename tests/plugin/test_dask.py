@@ -16,6 +16,9 @@ import pytest
 
 from tests.plugin.conftest import Project
 
+# They share a cluster, which takes seconds to start.
+pytestmark = pytest.mark.xdist_group("dask")
+
 SUITE = """\
 name: far
 dataset: {path: cases, workspace: {files: [data]}}
