@@ -183,6 +183,7 @@ class Engine:
         self._idle = 0
         self._crew: set[InterruptibleThread] = set()
         self._walks: dict[Walk, tuple[_Task, InterruptibleThread]] = {}
+        self._under_way: dict[_Task, None] = {}
         self._finished: list[TrialResult] = []
         self._awaits: dict[Walk, tuple[float, EventLoopThread]] = {}
         self._supervisor = Supervisor(self._overdue)
@@ -224,7 +225,7 @@ class Engine:
 
         Args:
             key: of the job.
-            waiting: called ten times a second meanwhile.
+            waiting: called meanwhile, at once and then ten times a second.
 
         Raises:
             KeyError: the job was never planned.
@@ -233,10 +234,14 @@ class Engine:
         self.begin((key,))
         with self._lock:
             task = self._awaited = self._tasks[key]
+            woken = False
             while task.phase != "done":
                 if waiting is None:
                     self._arrived.wait()
-                elif not self._arrived.wait(0.1):
+                elif woken:
+                    woken = self._arrived.wait(0.1)
+                else:
+                    woken = True
                     self._lock.release()
                     try:
                         waiting()
@@ -261,12 +266,10 @@ class Engine:
     def snapshot(self) -> Snapshot:
         """What is going on now."""
         with self._lock:
-            under_way = [t for t in self._tasks.values() if t.phase in ("running", "judging")]
-            running = tuple(Running(task.job.name, task.since) for task in under_way)
             return Snapshot(
                 len(self._tasks),
                 tuple(self._finished),
-                tuple(sorted(running, key=lambda one: one.since)),
+                tuple(Running(task.job.name, task.since) for task in self._under_way),
             )
 
     def stop(self, timeout: float = 15.0) -> None:
@@ -338,6 +341,7 @@ class Engine:
             self._asked.remove(task)
             task.queued = False
         task.phase, task.since = "running", time.monotonic()
+        self._under_way[task] = None
         task.lane.running += 1
         self._running += 1
         self._prepares(task, task.lane.is_async)
@@ -400,6 +404,7 @@ class Engine:
             task.lane.judging_s = took if known == _FOREVER else 0.8 * known + 0.2 * took
             task.judged_from = 0.0
         task.phase, task.result, task.error = "done", result, error
+        del self._under_way[task]
         if result is not None:
             self._finished.append(result)
         if self._awaited is task or self.cancelled.is_set():
