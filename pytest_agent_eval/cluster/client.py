@@ -254,8 +254,9 @@ def _visible(case: Case) -> Case:
 def _without_judges(suite: Suite, env: Mapping[str, str]) -> Suite:
     execution = suite.config.execution
     execution = execution.model_copy(update={"env": {**execution.env, **env}})
+    none = HooksConfig.model_validate({})
     config = suite.config.model_copy(
-        update={"judges": (), "thresholds": {}, "hooks": HooksConfig.model_validate({}), "execution": execution}
+        update={"judges": (), "thresholds": {}, "hooks": none, "execution": execution}
     )
     return replace(suite, config=config, variants={}, placeholders={}, positions={}, warnings=())
 

@@ -121,8 +121,8 @@ class _Task:
     __slots__ = (
         "error",
         "index",
-        "judged_from",
         "job",
+        "judged_from",
         "lane",
         "phase",
         "prepares",

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +20,18 @@ from pytest_agent_eval.execution.names import clean_text
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.runners.capped_log import read_tail
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+from pytest_agent_eval.runners.process_tree import ProcessTree
 from pytest_agent_eval.suite.models.hooks import HookConfig
 
-__all__ = ["CONDITION_TIMEOUT_S", "HANDOVER_FILES", "Handed", "HookPlace", "Ran", "run_hooks"]
+__all__ = [
+    "CONDITION_TIMEOUT_S",
+    "HANDOVER_FILES",
+    "Handed",
+    "HookPlace",
+    "Ran",
+    "end_left_running",
+    "run_hooks",
+]
 
 CONDITION_TIMEOUT_S = 30.0
 """Seconds that a hook's condition may take."""
@@ -61,6 +72,8 @@ class HookPlace:
         directory: their working directory (absolute).
         env: their whole environment.
         logs: directory for their output (absolute); made when it is needed.
+        marker: marks what hooks leave running, for :func:`end_left_running`; if it is empty,
+            that is ended with each hook.
         label: comes after the phase in the names of logs, such as a step's id; may be empty.
         secrets: what no log, note or message may hold.
     """
@@ -69,6 +82,7 @@ class HookPlace:
     env: Mapping[str, str]
     logs: str
     label: str = ""
+    marker: str = ""
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
 
 
@@ -188,8 +202,10 @@ class _Hook:
             timeout=timeout,
             stdout_path=path,
             stderr_path=path + ".err",  # of the outer shell, which says nothing
+            trial_id=self._place.marker,
             cancelled=cancelled,
             secrets=self._place.secrets,
+            leave_running=bool(self._place.marker),
         )
 
     def _failure(self, outcome: ProcessOutcome, timeout: float) -> str:
@@ -206,6 +222,31 @@ class _Hook:
         if not lines:
             return f"{said}; it wrote nothing"
         return "\n".join((f"{said}: {lines[-1].strip()[:300]}", *lines))
+
+
+def end_left_running(marker: str, grace: float = 5.0) -> int:
+    """End what hooks have left running: SIGTERM, after ``grace`` seconds SIGKILL.
+
+    Args:
+        marker: of the hooks' place.
+        grace: seconds.
+
+    Returns:
+        How many processes there were.
+    """
+    tree = ProcessTree(_NO_PROCESS, marker)
+    seen: set[int] = set()
+    until = time.monotonic() + grace
+    while members := tree.signal(signal.SIGTERM if time.monotonic() < until else signal.SIGKILL):
+        seen.update(process.pid for process in members)
+        if time.monotonic() > until + grace:
+            break
+        time.sleep(_PAUSE_S)
+    return len(seen)
+
+
+_NO_PROCESS = -1
+_PAUSE_S = 0.02
 
 
 def _take_over(directory: str) -> Handed | str:

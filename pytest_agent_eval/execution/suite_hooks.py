@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.execution.hooks import Handed, HookPlace, Ran, run_hooks
+from pytest_agent_eval.execution.hooks import (
+    Handed,
+    HookPlace,
+    Ran,
+    end_left_running,
+    run_hooks,
+)
 from pytest_agent_eval.execution.names import plain
 from pytest_agent_eval.execution.once import forget, once, recall, was_begun
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
@@ -81,6 +87,7 @@ class SuiteHooks:
             directory=str(suite_file.parent),
             env={**os.environ, **self._own},
             logs=logs,
+            marker=f"hooks-{session_id}-{label}",
             secrets=secrets,
         )
         self._registered = False
@@ -129,7 +136,11 @@ class SuiteHooks:
         return self._last("before_report")
 
     def close(self) -> None:
-        """Forget what hooks handed over; nothing of the suite is running any more."""
+        """Forget what hooks handed over, and end what they left running.
+
+        No trial and no judge of the suite runs any more.
+        """
+        end_left_running(self._place.marker)
         for phase in ("before_all", "before_scoring", _SESSION):
             forget(self._state_of(phase))
 
@@ -164,6 +175,7 @@ class SuiteHooks:
                 "PWD": workspace,
             },
             logs=os.path.join(self._run_directory, HOOKS, *inside),
+            marker=f"{place.marker}-{'/'.join(inside)}",
         )
         return CaseHooks(self.config, place, begun)
 
@@ -262,7 +274,7 @@ def end_session(
             run_id=own["AGENT_EVAL_RUN_ID"],
             session_id=session_id,
             workspaces=own["AGENT_EVAL_WORKSPACE"],
-            label=os.path.relpath(place, os.path.join(run_directory, HOOKS)),
+            label=_label(place, run_directory),
             model=own["AGENT_EVAL_MODEL"],
             env=own,
             secrets=secrets,
@@ -270,6 +282,11 @@ def end_session(
         notes += (*hooks.after_all(), *hooks.before_report())
         hooks.close()
     return tuple(notes)
+
+
+def _label(place: str, run_directory: str) -> str:
+    label = os.path.relpath(place, os.path.join(run_directory, HOOKS))
+    return "" if label == os.curdir else label
 
 
 class CaseHooks:
@@ -296,9 +313,13 @@ class CaseHooks:
         self.handed = self.handed.plus(self._run("before_each", self._place, cancelled))
 
     def after_each(self) -> None:
-        """Run them, also when the session stops; failures are notes."""
+        """Run them, also when the session stops; failures are notes.
+
+        What hooks of the case have left running is ended then.
+        """
         env = {**self._place.env, **self.handed.env}
         self._run("after_each", replace(self._place, env=env), None)
+        end_left_running(self._place.marker)
 
     def before_step(self, step: str, index: int, cancelled: threading.Event) -> Mapping[str, str]:
         """Run them; variables for the agent in this step are returned.

@@ -74,6 +74,7 @@ def run_process(
     grace: float = 5.0,
     secrets: Secrets = NO_SECRETS,
     wrapped: bool = False,
+    leave_running: bool = False,
 ) -> ProcessOutcome:
     """Run a command in its own session, with empty stdin, and wait for it.
 
@@ -93,6 +94,8 @@ def run_process(
         cancelled: ends the command early when set.
         grace: seconds between SIGTERM and SIGKILL.
         secrets: replaced before anything is written to a file.
+        leave_running: what it leaves behind when it ends by itself goes on; the caller ends it, by
+            its marker.
         wrapped: the command puts the agent into a sandbox, and is to be ended after it.
 
     Raises:
@@ -108,7 +111,8 @@ def run_process(
     try:
         process = start(argv, cwd, env)
         _LIVE.started(tree, process.pid)
-        outcome = _run(_Running(process, out, err, tree), timeout, cancelled, grace)
+        running = _Running(process, out, err, tree, leave_running=leave_running)
+        outcome = _run(running, timeout, cancelled, grace)
     finally:
         _LIVE.forget(tree)
     for log in (out, err):
@@ -134,9 +138,16 @@ class _Running:
     """One started process, its pipes and its tree; used by the thread that waits for it."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], out: CappedLog, err: CappedLog, tree: ProcessTree
+        self,
+        process: subprocess.Popen[bytes],
+        out: CappedLog,
+        err: CappedLog,
+        tree: ProcessTree,
+        *,
+        leave_running: bool,
     ) -> None:
         self.tree = tree
+        self._leave_running = leave_running
         self._process = process
         self._started = time.monotonic()
         self._out, self._err = out, err
@@ -169,7 +180,7 @@ class _Running:
         if self._ended:
             code = self._process.wait()
             self._drain(_DRAIN_S)
-            if self.tree.left_something(duration):
+            if not self._leave_running and self.tree.left_something(duration):
                 leftovers, survivors = self.end_tree(min(grace, _LEFTOVER_GRACE_S))
                 self._drain(_DRAIN_S)
         else:

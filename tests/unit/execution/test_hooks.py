@@ -307,6 +307,39 @@ def test_parallel_cases_have_logs_of_their_own(bench: Bench) -> None:
         assert log.read_text() == f"{name}\n"
 
 
+SERVICE = "sleep 300 > /dev/null 2>&1 & echo $! > {}; sleep 0.7"
+"""Longer than half a second, so that the hook's processes are taken down meanwhile."""
+
+
+def is_running(file: Path) -> bool:
+    pid = int(file.read_text())
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
+
+
+def test_a_service_of_a_case_lives_as_long_as_the_case(bench: Bench) -> None:
+    bench.config["hooks"] = {
+        "before_each": [{"command": SERVICE.format("../pid")}],
+        "after_each": [{"command": "kill -0 $(cat ../pid) && touch ../alive"}],
+    }
+    bench.command("kill -0 $(cat ../pid) && echo alive")
+    assert bench.run().status == "passed"
+    assert (bench.workspaces / "alive").exists()
+    assert not is_running(bench.workspaces / "pid")
+
+
+def test_a_service_of_the_session_lives_as_long_as_the_session(bench: Bench) -> None:
+    bench.config["hooks"] = {
+        "before_all": [{"command": SERVICE.format("../pid")}],
+        "after_all": [{"command": "kill -0 $(cat ../pid) && touch ../alive"}],
+    }
+    bench.command("echo x")
+    assert bench.run().status == "passed"
+    assert is_running(bench.root / "pid")
+    assert end_session(str(bench.runs), "s1") == ()
+    assert (bench.root / "alive").exists()
+    assert not is_running(bench.root / "pid")
+
+
 # -- around the session ------------------------------------------------------------------------
 
 
