@@ -18,7 +18,6 @@ INVALID = {row["name"]: row for row in ROWS["invalid"]}
 
 NOT_YET = {
     "batch, old place of skill": {
-        "execution.mode",
         "runner.type",
         "mlflow",
         "inputs.tools",
