@@ -42,9 +42,6 @@ _PREPARING = 4
 _GRACE_S = 2.0
 """Seconds that a step whose time is up has to end before its thread is abandoned."""
 
-_QUICK_S = 0.003
-"""Judges that take less than this speak before the next agent starts."""
-
 _FOREVER = float("inf")
 
 
@@ -62,7 +59,6 @@ class Lane:
         is_async: they spend their time awaited in the event loop.
         open: they may start at all.
         running: jobs whose agent is at work.
-        judging_s: what judging took lately, in seconds; unknown is long.
     """
 
     limit: int
@@ -70,7 +66,6 @@ class Lane:
     is_async: bool = False
     open: bool = True
     running: int = 0
-    judging_s: float = _FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +117,6 @@ class _Task:
         "error",
         "index",
         "job",
-        "judged_from",
         "lane",
         "phase",
         "prepares",
@@ -141,7 +135,6 @@ class _Task:
         self.result: TrialResult | None = None
         self.error: BaseException | None = None
         self.since = 0.0
-        self.judged_from = 0.0
 
 
 class Engine:
@@ -398,11 +391,6 @@ class Engine:
             self._leave_judging()
         else:
             self._leave_lane(task)
-        if task.judged_from:
-            took = time.monotonic() - task.judged_from
-            known = task.lane.judging_s
-            task.lane.judging_s = took if known == _FOREVER else 0.8 * known + 0.2 * took
-            task.judged_from = 0.0
         task.phase, task.result, task.error = "done", result, error
         del self._under_way[task]
         if result is not None:
@@ -444,9 +432,6 @@ class Engine:
         with self._lock:
             if task.phase == "judging":
                 return None
-            task.judged_from = time.monotonic()
-            if task.lane.judging_s < _QUICK_S:
-                return None  # done sooner than another thread would have begun
             task.phase = "judging"
             self._leave_lane(task)
             waits = self._judging >= self._max_judging

@@ -76,6 +76,7 @@ class DaskCluster:
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
     def _start(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST_", "COV_"))}
