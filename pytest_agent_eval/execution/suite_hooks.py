@@ -87,7 +87,7 @@ class SuiteHooks:
             directory=str(suite_file.parent),
             env={**os.environ, **self._own},
             logs=logs,
-            marker=f"hooks-{session_id}-{label}",
+            marker=f"hooks-{run_id}-{session_id}-{label}",
             secrets=secrets,
         )
         self._registered = False

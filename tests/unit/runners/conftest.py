@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ def make_task(tmp_path: Path) -> MakeTask:
         logs.mkdir(exist_ok=True)
         options.setdefault("input", {"prompt": "What is 6 x 7?"})
         options.setdefault("timeout", 30.0)
-        options.setdefault("trial_id", "0123456789abcdef")
+        # Agents of another process that runs these tests must not be taken for ours.
+        options.setdefault("trial_id", uuid.uuid4().hex[:16])
         options.setdefault("cancelled", threading.Event())
         return Task(workspace=workspace, output_dir=workspace / "output", log_dir=logs, **options)
 

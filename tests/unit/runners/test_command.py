@@ -98,12 +98,13 @@ def test_the_environment_holds_no_test_session(
         {"env": {"FROM_RUNNER": "$SEEN", "LOST": "$NOT_SET_ANYWHERE"}},
         env={"FROM_TASK": "1"},
         model="m",
+        trial_id="fedcba9876543210",
     )
     env = dict(line.split("=", 1) for line in execution.output.splitlines())
     workspace = f"{tmp_path}/0123456789abcdef"
     assert env["PWD"] == env["AGENT_EVAL_WORKSPACE"] == workspace
     assert env["AGENT_EVAL_OUTPUT_DIR"] == f"{workspace}/output"
-    assert env["AGENT_EVAL_TRIAL"] == "0123456789abcdef"
+    assert env["AGENT_EVAL_TRIAL"] == "fedcba9876543210"
     assert env["AGENT_EVAL_MODEL"] == "m"
     assert (env["SOME_SETTING"], env["FROM_RUNNER"], env["FROM_TASK"]) == ("kept", "seen", "1")
     assert not any(name.startswith("PYTEST_") for name in env)

@@ -27,7 +27,7 @@ def run(index):
             ["sh", "-c", "exec < fifo; echo here; read word; true"],
             cwd=directory, env={"PATH": "/usr/bin:/bin"}, timeout=300,
             stdout_path=f"{directory}/{index}.out", stderr_path=f"{directory}/{index}.err",
-            trial_id=f"many-{index}",
+            trial_id=f"many-{os.getpid()}-{index}",
         ).exit_code)
     except RunnerError as error:
         errors.append(str(error))
