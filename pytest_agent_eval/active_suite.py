@@ -138,8 +138,8 @@ class ActiveSuite:
         """Why the cases of a variant cannot run side by side; empty if they can."""
         config = self.varied(variant).config
         if config.execution.mode == "batch":
-            return "mode batch"
-        return "workspace_mode repo" if config.runner.workspace_mode == "repo" else ""
+            return "mode: batch"
+        return "workspace_mode: repo" if config.runner.workspace_mode == "repo" else ""
 
     def varied(self, variant: str | None) -> Suite:
         """The suite as a variant changes it."""
