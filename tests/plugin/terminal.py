@@ -18,6 +18,8 @@ from typing import Any
 
 import pyte
 
+from pytest_agent_eval.reports.printable import display_width
+
 from .conftest import PLAIN, Project
 
 LONG = 120.0
@@ -34,6 +36,13 @@ class Screen(pyte.HistoryScreen):
 
     def __init__(self, lines: int, columns: int) -> None:
         super().__init__(columns, lines, history=100_000)
+
+    def draw(self, data: str) -> None:
+        """A wide character that has one column left goes to the next line."""
+        for character in data:
+            if self.cursor.x == self.columns - 1 and display_width(character) == 2:
+                self.cursor.x = self.columns
+            super().draw(character)
 
     def index(self) -> None:
         self._forget()

@@ -125,7 +125,7 @@ def test_it_spares_a_cursor_that_waits_at_the_edge(fed: Project) -> None:
     shortest = 80 - len("test_a.py::test_it[] ") - 4
     names = ["x" * (shortest + more) for more in range(7)]
     names += ["x" * (shortest - 20 + more) + "語" * 10 for more in range(7)]
-    names += ["x" * (shortest + 80 - 60 + more) + "語" * 30 for more in range(7)]
+    names += ["x" * (shortest + 80 - 120 + more) + "語" * 60 for more in range(7)]
     fed.write("test_a.py", TESTS.format(names=names))
     escaping = "disable_test_id_escaping_and_forfeit_all_rights_to_community_support=true"
     session = on_terminal(fed, "-v", "-o", escaping, environment={"DRAWN": "1"})
@@ -206,3 +206,55 @@ def test_without_colours(fed: Project) -> None:
 def test_a_terminal_that_knows_only_ascii(fed: Project) -> None:
     session = on_terminal(fed, environment={"PYTHONIOENCODING": "ascii"})
     assert all(status.isascii() for status in seen(session))
+
+
+COUNTING = """\
+from pytest_agent_eval.controller_progress import ControllerProgress
+
+
+def pytest_configure(config):
+    counting = ControllerProgress(config, lambda nodeid: nodeid.startswith("eval.yaml::"))
+    config.pluginmanager.register(counting, "counting")
+"""
+WAITING = """\
+name: waits
+dataset: {path: cases}
+runner: {type: python, function: "agent:run"}
+judges: [{name: good, check: "return 'bad' not in outputs['files']"}]
+"""
+AGENT = """\
+import os
+import time
+
+def run(task):
+    while not os.path.exists({go!r}):
+        time.sleep(0.01)
+    if task.input["message"] == "die":
+        os._exit(3)
+    name = task.input["message"]
+    with open(os.path.join(task.output_dir, name), "w") as file:
+        file.write(name)
+    return name
+"""
+
+
+@pytest.mark.parametrize("arguments", ["", "-v", "-q", "-v -rA --color=no"])
+@pytest.mark.parametrize("lines", [24, 5])
+def test_the_controller_of_xdist_draws_it(project: Project, arguments: str, lines: int) -> None:
+    for number in range(8):
+        project.case(f"case-{number}")
+    project.case("ケース-bad", {"message": "bad"})
+    go = project.path / "go"
+    project.write("agent.py", AGENT.format(go=str(go)))
+    project.write("conftest.py", COUNTING)
+    project.suite(WAITING)
+
+    def release(written: bytes) -> None:
+        if written.count(b"\x1b8") == 2:
+            go.touch()
+
+    session = on_terminal(
+        project, "--agent-eval", "-n", "2", *arguments.split(), size=(lines, 80), then=release
+    )
+    assert session.exit_status == 1
+    assert "0/9 · 2 running" in seen(session)[0]
