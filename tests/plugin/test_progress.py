@@ -238,23 +238,40 @@ def run(task):
 """
 
 
-@pytest.mark.parametrize("arguments", ["", "-v", "-q", "-v -rA --color=no"])
-@pytest.mark.parametrize("lines", [24, 5])
-def test_the_controller_of_xdist_draws_it(project: Project, arguments: str, lines: int) -> None:
-    for number in range(8):
-        project.case(f"case-{number}")
-    project.case("ケース-bad", {"message": "bad"})
-    go = project.path / "go"
-    project.write("agent.py", AGENT.format(go=str(go)))
+@pytest.fixture
+def waiting(project: Project) -> Project:
+    """Eight cases that wait for a file ``go``; the agent of one of them writes the wrong file."""
+    for number in range(7):
+        project.case(f"case-{number}", {"message": "good"})
+    project.case("ケース", {"message": "bad"})
+    project.write("agent.py", AGENT.format(go=str(project.path / "go")))
     project.write("conftest.py", COUNTING)
     project.suite(WAITING)
+    return project
+
+
+def let_go(project: Project, *arguments: str, lines: int = 24) -> Session:
+    """A session whose agents end after the status was seen twice."""
 
     def release(written: bytes) -> None:
-        if written.count(b"\x1b8") == 2:
-            go.touch()
+        if written.count(b"\x1b8") >= 2:
+            (project.path / "go").touch()
 
-    session = on_terminal(
-        project, "--agent-eval", "-n", "2", *arguments.split(), size=(lines, 80), then=release
+    return on_terminal(
+        project, "--agent-eval", "-n", "2", *arguments, size=(lines, 80), then=release
     )
+
+
+@pytest.mark.parametrize(("arguments", "lines"), [("", 24), ("-v", 5), ("-q", 5)])
+def test_the_controller_of_xdist_draws_it(waiting: Project, arguments: str, lines: int) -> None:
+    session = let_go(waiting, *arguments.split(), lines=lines)
     assert session.exit_status == 1
-    assert "0/9 · 2 running" in seen(session)[0]
+    assert "1 failed, 7 passed" in session.screen()[-2]
+    assert "0/8 · 2 running" in seen(session)[0]
+
+
+def test_a_worker_that_dies_is_no_longer_running(waiting: Project) -> None:
+    waiting.case("case-0", {"message": "die"})
+    session = let_go(waiting, "-x", "--max-worker-restart=0")
+    assert session.exit_status != 0
+    assert "0/8 · 2 running" in seen(session)[0]
