@@ -1,6 +1,7 @@
 """The status line under pytest-xdist: the controller counts what its workers report.
 
-The controller's main thread waits in xdist's queue, so a thread draws the line.
+The controller's main thread waits in xdist's queue, so a thread draws the line: only between two
+calls of hooks, as any plugin may print in one, and not only through pytest's terminal writer.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class ControllerProgress:
         self._snapshot: Snapshot | None = None
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._unwatch: Callable[[], None] | None = None
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: Iterable[str]) -> None:
@@ -97,7 +99,7 @@ class ControllerProgress:
 
     def _finish(self, nodeid: str) -> None:
         if self._tally is not None and self._running.pop(nodeid, None) is not None:
-            self._tally.count(self._statuses.pop(nodeid, "skipped"))
+            self._tally.count(nodeid, self._statuses.pop(nodeid, "skipped"))
             self._look()
 
     def _look(self) -> None:
@@ -111,6 +113,10 @@ class ControllerProgress:
     def _open(self) -> None:
         self._line = open_status_line(self._config, lambda: self._snapshot)
         if self._line is not None:
+            line = self._line
+            self._unwatch = self._config.pluginmanager.add_hookcall_monitoring(
+                before=lambda *_: line.hold(), after=lambda *_: line.release()
+            )
             self._thread = threading.Thread(target=self._draw, name="agent-eval-status")
             self._thread.daemon = True
             self._thread.start()
@@ -125,3 +131,6 @@ class ControllerProgress:
             self._stop.set()
             self._thread.join()
             self._line.close()
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None

@@ -12,6 +12,7 @@ import pytest
 __all__ = ["Options", "add_options", "read_options"]
 
 GateMode = Literal["auto", "always", "never"]
+_PROGRESS = ("auto", "off")
 DEFAULT_FILES = "eval.yaml *.eval.yaml"
 
 
@@ -39,6 +40,7 @@ class Options:
         subtests: report each verdict as a subtest besides.
         model: replaces ``models.skill``; empty when not given.
         max_output: cap of each of stdout and stderr, bytes.
+        progress: show the status line, where there is a terminal for it.
         judge_dirs: directories of the project's own builtin judges (absolute).
     """
 
@@ -61,6 +63,7 @@ class Options:
     subtests: bool
     model: str
     max_output: int
+    progress: bool
     judge_dirs: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,6 +211,12 @@ def add_options(parser: pytest.Parser) -> None:
         metavar="MIB",
         help="cap of each of an agent's stdout and stderr, in MiB (default: 16)",
     )
+    add(
+        "--agent-eval-progress",
+        choices=_PROGRESS,
+        default=None,
+        help="the status line: auto = on a terminal (default), off (ini: agent_eval_progress)",
+    )
     parser.addini("agent_eval", "run suites without --agent-eval", type="bool", default=False)
     parser.addini(
         "agent_eval_files",
@@ -220,6 +229,9 @@ def add_options(parser: pytest.Parser) -> None:
         "report each verdict as a subtest besides the case",
         type="bool",
         default=False,
+    )
+    parser.addini(
+        "agent_eval_progress", "the status line: auto (default) or off", default=_PROGRESS[0]
     )
     parser.addini(
         "agent_eval_judge_dirs",
@@ -246,6 +258,9 @@ def read_options(config: pytest.Config) -> Options:
         raise pytest.UsageError(
             "--agent-eval-dask: the cluster runs agents side by side; without -n"
         )
+    progress = option.agent_eval_progress or config.getini("agent_eval_progress")
+    if progress not in _PROGRESS:
+        raise pytest.UsageError(f"agent_eval_progress = {progress}: needs auto or off")
     for tag in option.agent_eval_tag:
         if not tag.partition("=")[0].strip():
             raise pytest.UsageError(f"--agent-eval-tag {tag!r}: needs KEY or KEY=VALUE")
@@ -269,6 +284,7 @@ def read_options(config: pytest.Config) -> Options:
         subtests=bool(config.getini("agent_eval_subtests")) if subtests is None else subtests,
         model=option.agent_eval_model,
         max_output=option.agent_eval_max_output * 1024 * 1024,
+        progress=progress == "auto",
         judge_dirs=tuple(str(path) for path in config.getini("agent_eval_judge_dirs")),
     )
 

@@ -141,6 +141,11 @@ class EvalSession:
         """A path as node ids show it."""
         return os.path.relpath(path, self.config.rootpath).replace(os.sep, "/")
 
+    def is_case(self, nodeid: str) -> bool:
+        """Whether a node id is that of a case, as far as its file's name tells."""
+        file, separator, _ = nodeid.partition("::")
+        return bool(separator) and self.datasets.is_candidate(file.rpartition("/")[2])
+
     # -- selection -------------------------------------------------------------------------
 
     def select(self, items: list[pytest.Item]) -> None:

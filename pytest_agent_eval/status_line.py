@@ -87,6 +87,7 @@ class StatusLine:
         self._lock = threading.RLock()
         self._due = -1.0
         self._shown = False
+        self._held = 0
         self._closed = False
         self._width = writer.width_of_current_line
         self._write_raw = writer.write_raw
@@ -99,7 +100,7 @@ class StatusLine:
             return
         snapshot = self._snapshot()
         with self._lock:
-            if self._closed or now < self._due:
+            if self._closed or self._held or now < self._due:
                 return
             self._due = now + INTERVAL_S
             text = "" if snapshot is None else self._text(snapshot, now)
@@ -115,6 +116,17 @@ class StatusLine:
             if self._shown:
                 self._shown = False
                 self._send(_ERASE)
+
+    def hold(self) -> None:
+        """Take the line away until :meth:`release` was called as often as this."""
+        with self._lock:
+            self.clear()
+            self._held += 1
+
+    def release(self) -> None:
+        """Let :meth:`tick` draw again."""
+        with self._lock:
+            self._held -= 1
 
     def close(self) -> None:
         """Take the line away for good."""
@@ -192,9 +204,9 @@ def open_status_line(
         or hasattr(config, "workerinput")
         or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
         or any(os.environ.get(name) for name in _CI)
-        or config.getoption("capture") not in ("fd", "sys")
-        or config.getoption("usepdb")
-        or config.getoption("trace")
+        or config.getoption("capture", "no") not in ("fd", "sys")
+        or config.getoption("usepdb", False)
+        or config.getoption("trace", False)
         or type(reporter) is not pytest.TerminalReporter
     ):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -24,12 +24,16 @@ class Tally:
     def __init__(self) -> None:
         self._begun = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         self._statuses: Counter[str] = Counter()
+        self._last: dict[Hashable, str] = {}
         self._finished = 0
         self._seconds = 0.0
         self._cost: float | None = None
 
-    def count(self, status: str) -> None:
-        """One more is done."""
+    def count(self, key: Hashable, status: str) -> None:
+        """One is done; the last time counts if it is carried out again."""
+        if key in self._last:
+            self._statuses[self._last[key]] -= 1
+        self._last[key] = status
         self._statuses[status] += 1
 
     def spend(self, result: TrialResult) -> None:
@@ -50,7 +54,7 @@ class Tally:
         """Where the session stands; ``running`` and ``parallelism`` as in :class:`Snapshot`."""
         return Snapshot(
             total=total,
-            done=self._statuses.total(),
+            done=len(self._last),
             failed=self._statuses["failed"],
             errors=self._statuses["error"],
             tolerated=self._statuses["tolerated"],
@@ -79,7 +83,8 @@ class EngineTally:
         """The snapshot; to be called from one thread."""
         at = self._engine()
         for result in at.done[self._seen :]:
-            self._tally.count(result.status)
+            key = (result.suite, result.case, result.variant, result.trial)
+            self._tally.count(key, result.status)
             self._tally.spend(result)
         self._seen = len(at.done)
         running = tuple((one.name, one.since) for one in at.running)

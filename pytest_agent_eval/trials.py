@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.results import TrialResult
     from pytest_agent_eval.run_store import RunStore
     from pytest_agent_eval.runs.spending import Spending
+    from pytest_agent_eval.status_line import StatusLine
     from pytest_agent_eval.suite_trials import SuiteTrials
 
 __all__ = ["Trials"]
@@ -78,6 +79,7 @@ class Trials:
         self._workspaces = ""
         self._in_checkout = False
         self._spending: Spending | None = None
+        self._line: StatusLine | None = None
         self.cluster: Cluster | None = None
         self.alone = _alone(config)
         self.parallelism = 1
@@ -137,6 +139,14 @@ class Trials:
             for item in items
             for trial in range(1, item.trials + 1)
         )
+        if items and self._options.progress:
+            from pytest_agent_eval.status_line import open_status_line
+            from pytest_agent_eval.tally import EngineTally
+
+            tally = EngineTally(
+                self._engine.snapshot, self._options.parallelism or self.parallelism
+            )
+            self._line = open_status_line(self._config, tally)
 
     def _window(self) -> int | None:
         """How far ahead trials start; with -x as few as possible are paid for in vain."""
@@ -202,7 +212,12 @@ class Trials:
             for nodeid in self._upcoming():
                 if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
                     self._engine.begin(self._keys(self._items[nodeid]))
-        return [self._engine.result(key) for key in keys]
+        if self._line is None:
+            return [self._engine.result(key) for key in keys]
+        try:
+            return [self._engine.result(key, waiting=self._line.tick) for key in keys]
+        finally:
+            self._line.clear()  # from here on pytest may write, and plugins print
 
     def _prepare(self, item: CaseItem) -> None:
         """Before the first trial: what its threads would otherwise do all at once.
@@ -318,6 +333,8 @@ class Trials:
 
     def stop(self) -> None:
         """Start nothing more and end what is running."""
+        if self._line is not None:
+            self._line.close()
         if self.cluster is not None:
             self.cluster.stop()
         if self._engine is not None:
