@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,10 +13,15 @@ from pathlib import Path
 
 import psutil
 
+from pytest_agent_eval.runners.process_tree import MARKER
+
 from .conftest import PLAIN, Project
 
 LONG = 120.0
 """Seconds after which something that should have happened has not: only a failing test waits."""
+
+_ROUNDING_S = 2.0
+"""The time at which a process began is known to a second."""
 
 
 def until(condition: Callable[[], object]) -> None:
@@ -73,22 +79,33 @@ class Live:
         self._output.flush()
         return Path(self._output.name).read_text(encoding="utf-8", errors="replace")
 
-    def left(self) -> list[int]:
+    def left(self) -> list[psutil.Process]:
         """Agents that are still there."""
-        return [int(name) for name in os.listdir(self.agents) if _runs(int(name))]
+        return [agent for file in self.agents.iterdir() if (agent := _agent(file)) is not None]
 
     def close(self) -> None:
         """End what a failing test leaves."""
         if self.process.poll() is None:
             self.signal(signal.SIGKILL, group=True)
             self.process.wait()
-        for pid in self.left():
-            os.kill(pid, signal.SIGKILL)
+        for agent in self.left():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                agent.kill()
         self._output.close()
 
 
-def _runs(pid: int) -> bool:
+def _agent(file: Path) -> psutil.Process | None:
+    """The agent that left this file, if it still runs.
+
+    Its pid may be another process's by now: one that began after the file was written, or that
+    nobody started as an agent.
+    """
     try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+        written = file.stat().st_mtime
+        found = psutil.Process(int(file.name))
+        ended = found.status() == psutil.STATUS_ZOMBIE
+        if ended or found.create_time() > written + _ROUNDING_S or MARKER not in found.environ():
+            return None
+    except (FileNotFoundError, psutil.Error):
+        return None
+    return found

@@ -139,7 +139,7 @@ def test_trials_that_ended_ahead_of_pytest_are_stored_too(project: Project, live
 def test_ctrl_c_reaches_the_agents_of_workers(project: Project, live: Start, workers: str) -> None:
     sleeping(project, parallelism=1)
     session = live("--agent-eval", "-n", workers)
-    until(lambda: session.started >= 2 and session.stored >= 1)
+    until(lambda: session.started >= 2 and session.printed.partition("[40 items]")[2].strip())
     session.signal(signal.SIGINT, group=True)
     assert session.wait() == pytest.ExitCode.INTERRUPTED
     until(lambda: session.left() == [])
