@@ -18,6 +18,9 @@ class LiveTrees:
     A thread that waits for an agent may be frozen by the interpreter's end without running its
     ``finally``, and then only ``atexit`` can still end the agent. Where not even that is left,
     after ``kill -9``, the watchdog does it. A forked child begins with none of its parent's.
+
+    Attributes:
+        roots: ids of their first processes.
     """
 
     def __init__(self) -> None:
@@ -40,10 +43,12 @@ class LiveTrees:
     def started(self, tree: ProcessTree, root: int) -> None:
         """It was started, and ``root`` is its id."""
         tree.root = root
+        self.roots.add(root)
         self._watchdog.started(self._trees[tree], root, tree.marker)
 
     def forget(self, tree: ProcessTree) -> None:
         """Nothing of it runs any more, or it could not be started."""
+        self.roots.discard(tree.root)
         key = self._trees.pop(tree, None)
         if key is not None:
             self._watchdog.forget(key)
@@ -54,6 +59,7 @@ class LiveTrees:
 
     def _begin(self) -> None:
         self._trees: dict[ProcessTree, int] = {}
+        self.roots: set[int] = set()
         self._table = ProcessTable()
         self._watchdog.close()
         self._watchdog = Watchdog(process_tree.__file__)

@@ -180,7 +180,7 @@ class _Running:
         if self._ended:
             code = self._process.wait()
             self._drain(_DRAIN_S)
-            if not self._leave_running and self.tree.left_something(duration):
+            if not self._leave_running and self.tree.left_something(duration, _LIVE.roots):
                 leftovers, survivors = self.end_tree(min(grace, _LEFTOVER_GRACE_S))
                 self._drain(_DRAIN_S)
         else:

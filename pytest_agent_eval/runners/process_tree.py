@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 __all__ = [
@@ -237,7 +237,7 @@ class ProcessTree:
             _kill(process.pid, number)
         return members
 
-    def left_something(self, seconds: float) -> bool:
+    def left_something(self, seconds: float, others: Container[int] = ()) -> bool:
         """Whether anything may be left after the first process ended (and was waited for).
 
         Costs a few system calls when nothing is left: the group is empty, and of the process
@@ -245,6 +245,7 @@ class ProcessTree:
 
         Args:
             seconds: how long the first process ran.
+            others: process ids that are known to belong to other trees.
         """
         if self._known or seconds > _QUICK_S:
             return bool(self.members())
@@ -262,7 +263,11 @@ class ProcessTree:
         if last is None or not self.root <= last <= self.root + _QUICK_RANGE:
             return bool(self.members())
         me = os.getpid()
-        return any(self._carries_marker(pid) for pid in range(self.root + 1, last + 1) if pid != me)
+        return any(
+            self._carries_marker(pid)
+            for pid in range(self.root + 1, last + 1)
+            if pid != me and pid not in others
+        )
 
     def _carries_marker(self, pid: int) -> bool:
         environment = environment_of(pid)

@@ -247,3 +247,20 @@ def test_environments_are_read_once() -> None:
         child.wait()
     # It could not be read again: it is gone.
     assert table.snapshot().marked == {b"once": [mine]}
+
+
+def test_first_processes_of_other_trees_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = subprocess.Popen(["true"], start_new_session=True)
+    gone.wait()
+    child = subprocess.Popen(["sleep", "60"], env={"AGENT_EVAL_TRIAL": "other"})
+    try:
+        while b"AGENT_EVAL_TRIAL=other" not in started(child):
+            assert child.poll() is None
+        monkeypatch.setattr(process_tree, "_QUICK_RANGE", 2**22)  # others start processes as well
+        monkeypatch.setattr(process_tree, "_last_pid", lambda: child.pid)
+        tree = ProcessTree(gone.pid, "other")
+        assert tree.left_something(0.1)
+        assert not tree.left_something(0.1, {child.pid})
+    finally:
+        child.kill()
+        child.wait()
