@@ -208,14 +208,6 @@ def test_a_terminal_that_knows_only_ascii(fed: Project) -> None:
     assert all(status.isascii() for status in seen(session))
 
 
-COUNTING = """\
-from pytest_agent_eval.controller_progress import ControllerProgress
-
-
-def pytest_configure(config):
-    counting = ControllerProgress(config, lambda nodeid: nodeid.startswith("eval.yaml::"))
-    config.pluginmanager.register(counting, "counting")
-"""
 WAITING = """\
 name: waits
 dataset: {path: cases}
@@ -245,7 +237,6 @@ def waiting(project: Project) -> Project:
         project.case(f"case-{number}", {"message": "good"})
     project.case("ケース", {"message": "bad"})
     project.write("agent.py", AGENT.format(go=str(project.path / "go")))
-    project.write("conftest.py", COUNTING)
     project.suite(WAITING)
     return project
 

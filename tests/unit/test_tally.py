@@ -42,13 +42,23 @@ def test_a_cost_that_nobody_knows_is_not_zero() -> None:
 
 
 def test_the_engine_is_counted_each_trial_once() -> None:
-    failed = replace(CARRIED_OUT, status="failed")
+    failed = replace(CARRIED_OUT, case="b", status="failed")
+    errored = replace(CARRIED_OUT, trial=2, status="error")
     at = [
         EngineSnapshot(4, (CARRIED_OUT,), (Running("b", 5.0),)),
-        EngineSnapshot(4, (CARRIED_OUT, failed, replace(failed, status="error")), ()),
+        EngineSnapshot(4, (CARRIED_OUT, failed, errored), ()),
     ]
     tally = EngineTally(lambda: at.pop(0), 3)
     first, second = tally(), tally()
     assert (first.total, first.done, first.running) == (4, 1, (("b", 5.0),))
     assert (second.done, second.failed, second.errors, second.cost_usd) == (3, 1, 1, 1.5)
     assert second.parallelism == 3
+
+
+def test_of_a_trial_that_is_carried_out_again_the_last_result_counts() -> None:
+    tally = Tally()
+    for status in ("failed", "passed"):
+        tally.count("a", status)
+    tally.count("b", "tolerated")
+    shown = tally.snapshot(2, (), 1)
+    assert (shown.done, shown.failed, shown.tolerated) == (2, 0, 1)
