@@ -79,6 +79,7 @@ def test_an_interruption_ends_every_agent_and_keeps_what_is_finished(
     sleeping(project)
     session = live("--agent-eval")
     until(lambda: all_started(session))
+    assert len(session.left()) == AT_ONCE
     began = time.monotonic()
     session.signal(number, group=group)
     assert session.wait() == pytest.ExitCode.INTERRUPTED
