@@ -70,8 +70,13 @@ class Live:
         send(self.process.pid, number)
 
     def wait(self, seconds: float = LONG) -> int:
-        """The exit status."""
-        return self.process.wait(seconds)
+        """The exit status. A session that hangs prints where its threads are."""
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.signal(signal.SIGABRT)
+            self.process.wait()
+            raise AssertionError(f"the session hangs\n{self.printed}") from None
 
     @property
     def printed(self) -> str:
