@@ -9,12 +9,15 @@ thread while they wait.
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_agent_eval.cancellation import Cancellation
@@ -27,6 +30,7 @@ from pytest_agent_eval.deadline import (
     Steps,
     Walk,
 )
+from pytest_agent_eval.execution.clerk import Clerk
 from pytest_agent_eval.execution.supervisor import Supervisor
 from pytest_agent_eval.interruptible import InterruptibleThread, Interruption
 from pytest_agent_eval.results import TrialResult
@@ -43,6 +47,7 @@ _GRACE_S = 2.0
 """Seconds that a step whose time is up has to end before its thread is abandoned."""
 
 _FOREVER = float("inf")
+_STARTED = ("running", "judging", "done")
 
 
 class Stopped(Exception):
@@ -161,13 +166,14 @@ class Engine:
         self._window = window
         self._context = contextvars.copy_context()
         self._lock = threading.Lock()
-        self._arrived = threading.Condition(self._lock)
+        self._ended = threading.Condition(self._lock)
         self._work = threading.Condition(self._lock)
         self._tasks: dict[Hashable, _Task] = {}
         self._ahead: dict[int, tuple[Lane, deque[_Task]]] = {}
         self._asked: deque[_Task] = deque()
         self._position = 0
         self._awaited: _Task | None = None
+        self._signs: SimpleQueue[None] = SimpleQueue()
         self._ready: deque[tuple[_Task, Walk]] = deque()
         self._to_judge: deque[tuple[_Task, Walk]] = deque()
         self._running = 0
@@ -182,6 +188,8 @@ class Engine:
         self._supervisor = Supervisor(self._overdue)
         self._loop: EventLoopThread | None = None
         self._closed = False
+        self._clerk = Clerk()
+        self._dismissed = False
 
     # -- called by the session -------------------------------------------------------------
 
@@ -202,11 +210,18 @@ class Engine:
             KeyError: a job was never planned.
             Stopped: the engine was stopped.
         """
+        if self.cancelled.is_set():
+            raise Stopped
+        tasks = [self._tasks[key] for key in keys]
+        if self._window is None and all(task.phase in _STARTED for task in tasks):
+            return
+        self._clerk.do(partial(self._ask, tasks))
+
+    def _ask(self, tasks: Iterable[_Task]) -> None:
         with self._lock:
             if self.cancelled.is_set():
                 raise Stopped
-            for key in keys:
-                task = self._tasks[key]
+            for task in tasks:
                 if task.phase in ("planned", "taken") and not task.queued:
                     task.queued = True
                     self._asked.append(task)
@@ -225,24 +240,20 @@ class Engine:
             Stopped: the engine was stopped.
         """
         self.begin((key,))
-        with self._lock:
-            task = self._awaited = self._tasks[key]
-            woken = False
-            while task.phase != "done":
-                if waiting is None:
-                    self._arrived.wait()
-                elif woken:
-                    woken = self._arrived.wait(0.1)
-                else:
-                    woken = True
-                    self._lock.release()
-                    try:
-                        waiting()
-                    finally:
-                        self._lock.acquire()
-            self._awaited = None
-            result, error = task.result, task.error
-            task.phase, task.result, task.error = "taken", None, None
+        # No lock is waited for in this thread, see Clerk: whoever ends a job says so if it is the
+        # one that is awaited, and to look once too often does no harm.
+        task = self._awaited = self._tasks[key]
+        if waiting is not None and task.phase != "done":
+            waiting()
+        while task.phase != "done":
+            try:
+                self._signs.get(timeout=None if waiting is None else 0.1)
+            except Empty:
+                assert waiting is not None
+                waiting()
+        self._awaited = None
+        result, error = task.result, task.error
+        task.phase, task.result, task.error = "taken", None, None
         if error is not None:
             try:
                 raise error
@@ -268,8 +279,16 @@ class Engine:
     def stop(self, timeout: float = 15.0) -> None:
         """Start nothing more, end what is running and wait for it, at most ``timeout`` seconds.
 
-        Safe to call twice, and from a session in which nothing ran.
+        Safe to call twice, from a session in which nothing ran, and after Ctrl-C interrupted it.
         """
+        if self._dismissed:
+            return
+        with contextlib.suppress(TimeoutError):
+            self._clerk.do(partial(self._stop, timeout), timeout + _GRACE_S)
+        self._dismissed = True
+        self._clerk.close()
+
+    def _stop(self, timeout: float) -> None:
         self.cancelled.set()
         deadline = time.monotonic() + timeout
         with self._lock:
@@ -283,7 +302,7 @@ class Engine:
             loop.cancel_all()
         with self._lock:
             while self._running + self._judging and (left := deadline - time.monotonic()) > 0:
-                self._arrived.wait(left)
+                self._ended.wait(left)
             self._closed = True
             self._work.notify_all()
         self._supervisor.close()
@@ -391,12 +410,15 @@ class Engine:
             self._leave_judging()
         else:
             self._leave_lane(task)
-        task.phase, task.result, task.error = "done", result, error
+        task.result, task.error = result, error
+        task.phase = "done"  # last: who waits for it looks without the lock
         del self._under_way[task]
         if result is not None:
             self._finished.append(result)
-        if self._awaited is task or self.cancelled.is_set():
-            self._arrived.notify_all()
+        if self._awaited is task:
+            self._signs.put(None)
+        if self.cancelled.is_set():
+            self._ended.notify_all()
         self._call()
 
     def _prepares(self, task: _Task, prepares: bool) -> None:

@@ -57,6 +57,9 @@ class Project:
             path.write_bytes(text)
         else:
             path.write_text(textwrap.dedent(text), encoding="utf-8")
+        # As long as before and written in the same second: Python would take the compiled one.
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+            compiled.unlink()
         return path
 
     def suite(self, text: str = ECHO, name: str = "eval.yaml") -> Path:

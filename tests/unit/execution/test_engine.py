@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
+import signal
 import threading
 import time
 from collections import Counter
@@ -763,3 +764,60 @@ def test_any_jobs_within_any_limits_each_exactly_once(
     assert judges.most <= judging
     assert all(gauge.most <= limit for gauge, limit in zip(of_lane, limits, strict=True))
     assert not engine.unasked()
+
+
+def test_ctrl_c_at_any_moment_of_waiting_leaves_the_engine_whole(engines: Engines) -> None:
+    """An exception may be raised anywhere in the main thread, also while it waits for a result."""
+    engine = engines(3, window=2)
+    keys = list(range(400))
+    engine.plan(job(key, lambda: time.sleep(0.0003)) for key in keys)
+    interrupted = 0
+    got: set[int] = set()
+
+    def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def ask(key: int) -> None:
+        got.add(int(engine.result(key).case))
+
+    before = signal.signal(signal.SIGALRM, ctrl_c)
+    try:
+        for key in keys:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.00001, 0.001))
+                ask(key)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                interrupted += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    for key in keys:
+        ask(key)
+    assert got == set(keys)
+    assert interrupted, "not one was interrupted"
+    engine.stop()
+    with pytest.raises(Stopped):
+        engine.result(0)
+
+
+def test_stopping_can_be_interrupted_and_asked_for_again(engines: Engines) -> None:
+    engine = engines(2, window=None)
+    released = threading.Event()
+    engine.plan(job(key, partial(released.wait, LONG)) for key in range(2))
+    engine.begin((0, 1))
+
+    def ctrl_c(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ctrl_c)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+        with pytest.raises(KeyboardInterrupt):
+            engine.stop()
+            time.sleep(LONG)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    engine.stop()
+    assert not engine.snapshot().running

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,9 @@ class Project:
         self.evals = self.root / "evals"
         self.case = self.evals / "cases" / "a-case"
         self.workspaces = root / "workspaces"
-        self.workspace = self.workspaces / "0123456789abcdef"
+        # Agents of another process that runs these tests must not be taken for ours.
+        self.trial_id = uuid.uuid4().hex[:16]
+        self.workspace = self.workspaces / self.trial_id
         self.logs = self.root / ".agent-eval/runs/one/cases/a-case/0"
         for directory in (self.case, self.workspace / "output", self.logs, self.root / ".git"):
             directory.mkdir(parents=True)
@@ -69,7 +72,7 @@ class Project:
             workspace=self.workspace,
             output_dir=self.workspace / "output",
             log_dir=self.logs,
-            trial_id="0123456789abcdef",
+            trial_id=self.trial_id,
             **{"timeout": 60.0, **options},
         )
 
@@ -301,7 +304,7 @@ def test_a_timeout_ends_the_whole_tree(project: Project) -> None:
     assert ran.timed_out
     assert not ran.still_running
     assert ran.output == "begun\n"
-    assert marked("0123456789abcdef") == []
+    assert marked(project.trial_id) == []
 
 
 @needs_bubblewrap
@@ -309,7 +312,7 @@ def test_what_is_left_running_is_ended(project: Project) -> None:
     ran = project.shell("setsid sleep 300 >/dev/null 2>&1 & echo done")
     assert ran.exit_code == 0
     assert ran.output == "done\n"
-    assert marked("0123456789abcdef") == []
+    assert marked(project.trial_id) == []
 
 
 @needs_bubblewrap
