@@ -803,9 +803,15 @@ def test_ctrl_c_at_any_moment_of_waiting_leaves_the_engine_whole(engines: Engine
 
 def test_stopping_can_be_interrupted_and_asked_for_again(engines: Engines) -> None:
     engine = engines(2, window=None)
-    released = threading.Event()
-    engine.plan(job(key, partial(released.wait, LONG)) for key in range(2))
+    gauge, released = Gauge(), threading.Event()
+
+    def wait() -> None:
+        with gauge:
+            released.wait(LONG)
+
+    engine.plan(job(key, wait) for key in range(2))
     engine.begin((0, 1))
+    until(lambda: gauge.now == 2)
 
     def ctrl_c(*_: object) -> None:
         raise KeyboardInterrupt
