@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_agent_eval.items import CaseItem
+from pytest_agent_eval.xdist import when_orphaned
 
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
@@ -128,6 +129,8 @@ class Trials:
             judging=self._options.judge_parallelism,
             window=self._window(),
         )
+        if self._is_worker:
+            when_orphaned(self._engine.cancel)
         self._engine.plan(
             Job(
                 (item.nodeid, trial),

@@ -6,6 +6,11 @@ controller, when it ends, which suites it collected. Results travel on the repor
 
 from __future__ import annotations
 
+import os
+import select
+import sys
+import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +20,7 @@ from pytest_agent_eval.run_store import EARLIER, RUN
 if TYPE_CHECKING:
     from pytest_agent_eval.session import EvalSession
 
-__all__ = ["Transport", "upcoming"]
+__all__ = ["Transport", "upcoming", "when_orphaned"]
 
 SUITES = "agent_eval_suites"
 PROBLEM = "agent_eval_problem"
@@ -75,3 +80,26 @@ def upcoming(config: pytest.Config) -> list[str]:
             del indices[1:]  # of the others, some may be stolen
         return [session.items[index].nodeid for index in indices if isinstance(index, int)]
     return []
+
+
+def when_orphaned(then: Callable[[], None]) -> None:
+    """Worker: call a function as soon as the process that started this one is gone.
+
+    A worker whose controller was killed works on for up to 15 seconds, and whoever pays for its
+    agents has no way to end them. Where the system cannot tell (only Linux can), nothing is called.
+    """
+    if sys.platform != "linux":
+        return
+    parent = os.getppid()
+    try:
+        descriptor = os.pidfd_open(parent)
+    except OSError:  # an older kernel, or it is gone already
+        return
+
+    def wait() -> None:
+        if os.getppid() == parent:
+            select.select([descriptor], [], [])
+        os.close(descriptor)
+        then()
+
+    threading.Thread(target=wait, name="agent-eval-orphan", daemon=True).start()

@@ -288,9 +288,9 @@ class Engine:
         self._dismissed = True
         self._clerk.close()
 
-    def _stop(self, timeout: float) -> None:
+    def cancel(self) -> None:
+        """Start nothing more and end what is running, without waiting. From any thread."""
         self.cancelled.set()
-        deadline = time.monotonic() + timeout
         with self._lock:
             loop = self._loop
             self._judging += len(self._to_judge)
@@ -300,7 +300,12 @@ class Engine:
         self._supervisor.look()
         if loop is not None:
             loop.cancel_all()
+
+    def _stop(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        self.cancel()
         with self._lock:
+            loop = self._loop
             while self._running + self._judging and (left := deadline - time.monotonic()) > 0:
                 self._ended.wait(left)
             self._closed = True

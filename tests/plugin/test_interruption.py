@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -237,6 +238,29 @@ def test_a_run_that_is_killed_at_any_moment_can_be_completed(
     if "AGENT_EVAL_TEST_KILLS" in os.environ:
         with capsys.disabled():
             print(f"\n(results stored, agents started, agents in all): {rows}")  # noqa: T201
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of a parent's end")
+def test_workers_end_their_agents_as_soon_as_their_controller_is_killed(
+    project: Project, live: Start
+) -> None:
+    sleeping(
+        project,
+        work="trap 'kill -0 $PPID && touch {config_dir}/asked/$$; exit' TERM; "
+        "[ '{message}' = case-001 ] && echo done && exit; sleep 300 & wait",
+        parallelism=1,
+    )
+    asked = project.path / "asked"
+    asked.mkdir()
+    session = live("--agent-eval", "-n", "2", "--agent-eval-parallelism", "2")
+    until(lambda: session.stored >= 1 and len(session.left()) == 4)
+    session.signal(signal.SIGKILL)
+    session.wait()
+    until(lambda: session.left() == [])
+    assert len(os.listdir(asked)) == 4, "their worker was there to end them"
+    resumed = project.run("--agent-eval", "--agent-eval-resume", "-k", "case-001")
+    resumed.assert_outcomes(passed=1, deselected=39)
+    assert "trials 1 kept" in resumed.stdout.str()
 
 
 def kill_at(session: Live, stored: int, delay: float) -> None:
