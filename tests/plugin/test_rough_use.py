@@ -98,6 +98,7 @@ def test_an_agent_that_removes_what_is_above_its_workspace(project: Project) -> 
             '"cp input.yaml {output_dir}/copy.yaml"',
             """["sh", "-c", 'cp input.yaml output/copy.yaml; echo hi; test "$0" = no || rm -rf "$(dirname "$PWD")"', "{destroy}"]""",
         )
+        + "execution: {parallelism: 1}\n"
     )
     project.case("case-001", {"destroy": "yes"})
     project.case("case-002", {"destroy": "no"})
