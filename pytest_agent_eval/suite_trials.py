@@ -271,7 +271,8 @@ class SuiteTrials:
         result = replace(executed.result, execution_digest=shared.execution_digest)
         if executed.record is None:
             return result
-        result = leak_checked(shared, case, directory, result)
+        values = executed.record["input"]
+        result = leak_checked(shared, case, directory, result, values)
         yield Released()
         return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
 

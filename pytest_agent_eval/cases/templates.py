@@ -7,6 +7,7 @@ put in once and never read as a template again.
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,13 +111,19 @@ def _words(command: str | Sequence[str]) -> list[str]:
         words = [_word(word) for word in command]
     else:
         try:
-            words = shlex.split(command)
+            words = [*_split(command)]
         except ValueError as error:
             said = str(error)[:1].lower() + str(error)[1:]
             raise TemplateError(f"runner.command: {said}: {command}") from None
     if not words:
         raise TemplateError("runner.command: is empty")
     return words
+
+
+@functools.lru_cache(maxsize=32)
+def _split(command: str) -> tuple[str, ...]:
+    # The same few commands are asked for in every trial.
+    return tuple(shlex.split(command))
 
 
 def _word(word: Any) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pytest_agent_eval.execution.events import read_events
@@ -45,6 +47,8 @@ class Limits(NamedTuple):
     files: int
 
 
+_NO_METRICS: tuple[Usage, tuple[str, ...]] = (Usage(), ())
+
 DEFAULT_LIMITS = Limits(1024 * 1024 * 1024, 20_000)
 
 
@@ -57,6 +61,7 @@ class Collected(NamedTuple):
         usage: from ``output/metrics.json``.
         events: from ``output/events.jsonl``.
         notes: what was left out and why.
+        stored: what was copied: path below ``files`` -> size in bytes of the original.
     """
 
     files: int = 0
@@ -64,6 +69,7 @@ class Collected(NamedTuple):
     usage: Usage = Usage()
     events: Sequence[dict[str, Any]] = ()
     notes: tuple[str, ...] = ()
+    stored: Mapping[str, int] = MappingProxyType({})
 
 
 def collect(
@@ -97,8 +103,10 @@ def collect(
     names = _Names((*roots, *map(os.path.normpath, outputs)), secrets)
     collector = _Collector(root, os.path.join(destination, FILES), limits, names, secrets)
     written = 0
+    seen = set()
     for below in roots:
         for path, status in walk(root, below=below):
+            seen.add(path)
             copied = collector.copy(path, "", status)
             if copied and path not in (METRICS_FILE, EVENTS_FILE):
                 written += not is_unchanged(root, path, status, workspace.manifest)
@@ -109,14 +117,17 @@ def collect(
     notes = collector.all_notes()
     if found.deleted:
         notes.append("the agent deleted " + _list(found.deleted))
-    usage, usage_notes = _metrics(root, secrets) if metrics else (Usage(), ())
-    event_list, event_notes = _events(root, secrets) if events else ([], [])
+    usage, usage_notes = (
+        _metrics(root, secrets) if metrics and METRICS_FILE in seen else _NO_METRICS
+    )
+    event_list, event_notes = _events(root, secrets) if events and EVENTS_FILE in seen else ((), ())
     return Collected(
         files=written,
         modified=modified,
         usage=usage,
         events=tuple(event_list),
         notes=tuple(map(secrets.text, (*notes, *usage_notes, *event_notes))),
+        stored=collector.stored,
     )
 
 
@@ -152,6 +163,7 @@ class _Collector:
     size: int = 0
     count: int = 0
     over: int = 0
+    stored: dict[str, int] = field(default_factory=dict)
     _made: set[str] = field(default_factory=set)
 
     def copy(self, path: str, below: str, status: os.stat_result) -> bool:
@@ -162,19 +174,31 @@ class _Collector:
         if self.size + status.st_size > self.limits.size or self.count >= self.limits.files:
             self.over += 1
             return False
-        target = os.path.join(self.target, below + self.names.stored(path))
-        parent = os.path.dirname(target)
+        name = below + self.names.stored(path)
+        target = os.path.join(self.target, name)
         try:
-            if parent not in self._made:
-                os.makedirs(parent, exist_ok=True)
-                self._made.add(parent)
+            self._make(os.path.dirname(target))
             copy_file(os.path.join(self.root, path), target, self.secrets)
         except OSError as error:
             self.notes.append(f"not collected: {printable(path)}: {error.strerror}")
             return False
+        self.stored[name] = status.st_size
         self.size += status.st_size
         self.count += 1
         return True
+
+    def _make(self, directory: str) -> None:
+        """Make a directory below the target, and those above it: each is asked for once."""
+        if directory in self._made:
+            return
+        if directory != self.target:
+            self._make(os.path.dirname(directory))
+        with contextlib.suppress(FileExistsError):
+            try:
+                os.mkdir(directory)
+            except FileNotFoundError:
+                os.makedirs(directory)
+        self._made.add(directory)
 
     def all_notes(self) -> list[str]:
         notes = self.notes[:_MAX_NOTES]
@@ -235,7 +259,7 @@ def _metrics(root: str, secrets: Secrets) -> tuple[Usage, tuple[str, ...]]:
     return (Usage(), note) if data is None else read_metrics(data, secrets)
 
 
-def _events(root: str, secrets: Secrets) -> tuple[list[dict[str, Any]], Sequence[str]]:
+def _events(root: str, secrets: Secrets) -> tuple[Sequence[dict[str, Any]], Sequence[str]]:
     data, note = _small(root, EVENTS_FILE, _MAX_EVENTS)
     return ([], note) if data is None else read_events(data, secrets=secrets)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import CaseError, RunnerError, TemplateError
-from pytest_agent_eval.runners.base import Execution, Runner, SteppedRunner, Task
+from pytest_agent_eval.runners.base import Execution, Runner, Task
 
 __all__ = ["invoke"]
 
@@ -17,8 +17,11 @@ def invoke(runner: Runner, task: Task) -> Steps[Execution]:
         CaseError, TemplateError: the task cannot be put into the runner's words.
     """
     try:
-        if isinstance(runner, SteppedRunner):
-            return (yield from runner.steps(task))
+        # Asking whether it is a SteppedRunner would cost far more.
+        steps = getattr(runner, "steps", None)
+        if steps is not None:
+            execution: Execution = yield from steps(task)
+            return execution
         return runner.run(task)
     except (RunnerError, TemplateError, CaseError):
         raise

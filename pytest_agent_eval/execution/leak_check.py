@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pytest_agent_eval.errors import AgentEvalError
 from pytest_agent_eval.execution.leaks import find_leaks, with_leaks
@@ -17,7 +18,11 @@ __all__ = ["leak_checked"]
 
 
 def leak_checked(
-    shared: SuiteRuntime, case: Case, directory: str, executed: TrialResult
+    shared: SuiteRuntime,
+    case: Case,
+    directory: str,
+    executed: TrialResult,
+    values: Mapping[str, Any] | None = None,
 ) -> TrialResult:
     """The result of an agent's work with a note for each leak, or with a failing execution.
 
@@ -26,6 +31,7 @@ def leak_checked(
         case: with its answer key.
         directory: where the trial is stored (absolute).
         executed: as far as the agent goes.
+        values: the case's input, if it was read already.
     """
     config = shared.config
     if config.dataset.leak == "off" or executed.execution is None:
@@ -36,7 +42,7 @@ def leak_checked(
             directory,
             answers=config.dataset.answers,
             files=config.dataset.workspace.files,
-            texts=_told(shared, case),
+            texts=_told(shared, case, values),
         )
     except AgentEvalError as error:  # the agent has been paid for: this must not lose its work
         note = f"not looked for leaks: {error}"
@@ -51,15 +57,13 @@ def leak_checked(
     return replace(executed, notes=(*executed.notes, *map(str, leaks)))
 
 
-def _told(shared: SuiteRuntime, case: Case) -> list[str]:
+def _told(shared: SuiteRuntime, case: Case, values: Mapping[str, Any] | None) -> list[str]:
     """What the agent was told besides its files."""
     config = shared.config
-    values = case.input()
-    texts = [
-        template.render(values, case=case.name)
-        for template in (shared.prompt, shared.arguments)
-        if template is not None
-    ]
+    templates = [item for item in (shared.prompt, shared.arguments) if item is not None]
+    if templates and values is None:
+        values = case.input()
+    texts = [template.render(values or {}, case=case.name) for template in templates]
     more = [text for step in config.execution.steps for text in (step.prompt, step.arguments)]
     more += [config.runner.system_prompt, config.execution.skill, config.dataset.schema_]
     more += [output.path for output in config.outputs]

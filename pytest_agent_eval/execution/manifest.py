@@ -150,17 +150,23 @@ def changed_in(
     )
 
 
-def case_digest(directory: str, files: CaseManifest) -> str:
+def case_digest(
+    directory: str, files: CaseManifest, hashes: Mapping[str, int] | None = None
+) -> str:
     """xxh3_128, as 32 hex digits, over names and contents of a case's files.
 
     Args:
         directory: of the case.
-        files: its manifest; the contents are read here.
+        files: its manifest; contents that are not known are read here.
+        hashes: known ones: relative path -> xxh3 of the content.
     """
     digest = xxhash.xxh3_128()
+    known = hashes or {}
     for path in sorted(files):
         try:
-            content = hash_file(os.path.join(directory, path))
+            content = known.get(path)
+            if content is None:
+                content = hash_file(os.path.join(directory, path))
         except OSError:  # a link, or unreadable: its name counts
             content = 0
         digest.update(os.fsencode(path) + b"\0%d\0" % content)

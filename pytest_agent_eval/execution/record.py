@@ -64,6 +64,7 @@ class Record(Mapping[str, Any]):
         data: what ``record.json`` holds.
         case: gives ``input``, ``annotations`` and ``answers``, which are not stored.
         values: the case's input, if it was read already.
+        listing: path below ``files`` -> size of each file that is stored, if it is known.
     """
 
     def __init__(
@@ -72,7 +73,9 @@ class Record(Mapping[str, Any]):
         data: Mapping[str, Any],
         case: Case,
         values: Mapping[str, Any] | None = None,
+        listing: Mapping[str, int] | None = None,
     ) -> None:
+        self._listing = listing
         self._directory = directory
         self._data = data
         self._case = case
@@ -249,7 +252,12 @@ class Record(Mapping[str, Any]):
 
     def _files(self, **options: str) -> StoredFiles:
         roots = dict.fromkeys((*map(os.path.normpath, self._data.get("outputs", ())), OUTPUT))
-        return StoredFiles(os.path.join(self._directory, FILES), roots=tuple(roots), **options)
+        return StoredFiles(
+            os.path.join(self._directory, FILES),
+            roots=tuple(roots),
+            listing=self._listing,
+            **options,
+        )
 
 
 class RecordView(Mapping[str, Any]):

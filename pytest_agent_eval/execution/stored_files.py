@@ -29,16 +29,21 @@ class StoredFiles(Mapping[str, Any]):
     Args:
         directory: the files are below it (absolute); it need not exist.
         below: only those below this path, which is not part of the keys.
-        without: leave out what is below this name.
         roots: output directories, in the order in which they are searched.
+        listing: path -> size of all files in ``directory``, where that is known.
     """
 
     def __init__(
-        self, directory: str, *, below: str = "", without: str = "", roots: tuple[str, ...] = ()
+        self,
+        directory: str,
+        *,
+        below: str = "",
+        roots: tuple[str, ...] = (),
+        listing: Mapping[str, int] | None = None,
     ) -> None:
         self._directory = os.path.join(directory, below) if below else directory
-        self._without = without
         self._roots = roots
+        self._known, self._below = listing, below
         self._sizes: dict[str, int] | None = None
         self._texts: dict[str, str] = {}
 
@@ -89,10 +94,17 @@ class StoredFiles(Mapping[str, Any]):
 
     def _listing(self) -> dict[str, int]:
         if self._sizes is None:
-            skip = (self._without,) if self._without else ()
-            found = [(path, status.st_size) for path, status in walk(self._directory, skip=skip)]
-            self._sizes = dict(sorted(found))
+            self._sizes = dict(sorted(self._found()))
         return self._sizes
+
+    def _found(self) -> Iterator[tuple[str, int]]:
+        if self._known is None:
+            yield from ((path, status.st_size) for path, status in walk(self._directory))
+            return
+        start = self._below and f"{self._below}/"
+        for path, size in self._known.items():
+            if path.startswith(start):
+                yield path[len(start) :], size
 
 
 def read_text(path: str, size: int) -> str | None:

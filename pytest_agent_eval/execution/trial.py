@@ -134,7 +134,8 @@ def trial_steps(
         )
         if executed.record is None:
             return executed.result
-        result = leak_checked(shared, case, directory, executed.result)
+        values = executed.record["input"]
+        result = leak_checked(shared, case, directory, executed.result, values)
         if turn is None:
             yield Released()
         return (yield from judge_steps(shared, result, executed.record, cancelled=cancelled))
@@ -205,7 +206,6 @@ class Attempt:
         """Everything but the judging; raises what the case or the runner does wrong."""
         case_directory = self.case.path
         files = case_manifest(case_directory)
-        self.digest = case_digest(case_directory, files)
         values = self.case.input()
         hooks = self.shared.hooks
         begun = hooks.begin(cancelled) if hooks is not None else Handed()
@@ -217,6 +217,7 @@ class Attempt:
             self.trial,
         )
         workspace = self._workspace(os.path.join(workspace_root, name))
+        self.digest = case_digest(case_directory, files, self._copied(workspace))
         if not os.path.isdir(self.directory):
             os.makedirs(self.directory)
         stay = self._enter(workspace, workspace_root)
@@ -291,6 +292,13 @@ class Attempt:
         self.workspace = "" if in_repo else workspace.directory
         self.notes += workspace.notes
         return workspace
+
+    def _copied(self, workspace: Workspace) -> dict[str, int]:
+        """The hash of the input, which was made when it was copied; of a link none is known."""
+        name = self.case.input_name
+        known = workspace.manifest.files.get(name)
+        linked = os.path.islink(os.path.join(self.case.path, name))
+        return {name: known[-1]} if known is not None and not linked else {}
 
     @property
     def _is_in_repo(self) -> bool:
@@ -472,7 +480,8 @@ class Attempt:
             if not wanted and os.path.exists(path):
                 os.unlink(path)
         stored = Record.write(self.directory, data, secrets)
-        return Record(self.directory, stored, self.case, values)
+        listing = None if secrets else collected.stored
+        return Record(self.directory, stored, self.case, values, listing)
 
     def _data(self, execution: Execution, usage: Usage) -> dict[str, Any]:
         return {

@@ -147,12 +147,16 @@ def create_shared_workspace(
 
 def make_outputs(directory: str, outputs: Sequence[str]) -> None:
     """Make ``output`` and the directories of the output paths, where they do not exist."""
-    for output in (OUTPUT, *outputs):
+    for output in dict.fromkeys((OUTPUT, *outputs)):
         # "reports/summary.md" names a file the agent is to write, "reports" a directory.
         wanted = os.path.dirname(output) if os.path.splitext(output)[1] else output
         if wanted:
+            path = os.path.join(directory, wanted)
             with contextlib.suppress(FileExistsError, NotADirectoryError):
-                os.makedirs(os.path.join(directory, wanted), exist_ok=True)
+                try:
+                    os.mkdir(path)
+                except FileNotFoundError:
+                    os.makedirs(path, exist_ok=True)
 
 
 def snapshot(directory: str) -> Manifest:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
@@ -114,7 +114,6 @@ class Runner(Protocol):
         ...
 
 
-@runtime_checkable
 class SteppedRunner(Runner, Protocol):
     """A runner that runs code in this process, and lets its caller watch the time."""
 
