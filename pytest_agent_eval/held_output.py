@@ -54,7 +54,7 @@ class HeldOutput:
     def close(self) -> None:
         """Give the streams back."""
         for inner, name, original, divided in self._replaced:
-            if inner._old is divided:
+            if getattr(inner, "_old", None) is divided:  # else it has ended by now
                 inner._old = original
             if getattr(sys, name) is divided:
                 setattr(sys, name, original)
