@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.runners.descriptors import limit, make_room
+from pytest_agent_eval.runners.descriptors import limit, make_more_room, make_room
 
 __all__ = ["cannot_start", "start"]
 
@@ -24,19 +24,22 @@ def start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.P
     """
     if not argv or not argv[0]:
         raise RunnerError("the command is empty")
-    try:
-        make_room()
-        return subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-    except (OSError, ValueError) as error:
-        raise cannot_start(error, argv, cwd, env) from None
+    while True:
+        try:
+            make_room()
+            return subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env=dict(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and error.errno == errno.EMFILE and make_more_room():
+                continue
+            raise cannot_start(error, argv, cwd, env) from None
 
 
 def cannot_start(
