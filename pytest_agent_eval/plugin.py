@@ -13,7 +13,6 @@ import pytest
 
 from pytest_agent_eval import hookspecs
 from pytest_agent_eval.arguments import Datasets
-from pytest_agent_eval.controller_progress import ControllerProgress
 from pytest_agent_eval.items import SESSION, BrokenItem, CaseItem, ForeignFile, SuiteFile
 from pytest_agent_eval.markers import MARKERS
 from pytest_agent_eval.options import add_options, read_options
@@ -56,6 +55,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.pluginmanager.hasplugin("xdist"):
         config.pluginmanager.register(Transport(session), "agent-eval-xdist")
         if session.options.progress and session.worker is None:
+            from pytest_agent_eval.controller_progress import ControllerProgress
+
             progress = ControllerProgress(config, session.is_case)
             config.pluginmanager.register(progress, "agent-eval-progress")
 

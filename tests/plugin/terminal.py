@@ -14,6 +14,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pyte
@@ -206,6 +207,16 @@ def on_terminal(
         process.wait()
         os.close(ours)
     return Session(written, tuple(sizes), status)
+
+
+def until_drawn(go: Path, times: int) -> Callable[[bytes], None]:
+    """For ``then``: make the file that agents wait for, once the line was drawn so often."""
+
+    def then(written: bytes) -> None:
+        if written.count(b"\x1b8") >= times:
+            go.touch()
+
+    return then
 
 
 def _resize(descriptor: int, size: tuple[int, int]) -> None:

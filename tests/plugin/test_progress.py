@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from .conftest import Project
-from .terminal import Session, on_terminal
+from .terminal import Session, on_terminal, until_drawn
 
 FED = """\
 import itertools
@@ -243,14 +243,8 @@ def waiting(project: Project) -> Project:
 
 def let_go(project: Project, *arguments: str, lines: int = 24) -> Session:
     """A session whose agents end after the status was seen twice."""
-
-    def release(written: bytes) -> None:
-        if written.count(b"\x1b8") >= 2:
-            (project.path / "go").touch()
-
-    return on_terminal(
-        project, "--agent-eval", "-n", "2", *arguments, size=(lines, 80), then=release
-    )
+    then = until_drawn(project.path / "go", 2)
+    return on_terminal(project, "--agent-eval", "-n", "2", *arguments, size=(lines, 80), then=then)
 
 
 @pytest.mark.parametrize(("arguments", "lines"), [("", 24), ("-v", 5), ("-q", 5)])

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from .conftest import Project
-from .terminal import Session, on_terminal
+from .terminal import Session, on_terminal, until_drawn
 
 HELD = """\
 name: held
@@ -30,16 +29,6 @@ def held(project: Project, *, parallelism: int = 2) -> Path:
     go = project.path / "go"
     project.suite(HELD.format(go=go, parallelism=parallelism))
     return go
-
-
-def until_drawn(go: Path, times: int) -> Callable[[bytes], None]:
-    """Let the agents go once the line was drawn so often."""
-
-    def then(written: bytes) -> None:
-        if written.count(b"\x1b8") >= times:
-            go.touch()
-
-    return then
 
 
 def run(project: Project, go: Path, *arguments: str, times: int = 3) -> tuple[Session, list[str]]:
