@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.interruptible import InterruptibleThread, Interruption
 
 __all__ = [
@@ -246,10 +247,13 @@ class Walk:
         """Advance the generator to its end, or until it is paused. Runs in the worker."""
         steps, answer, error = self.steps, self._answer, self._error
         while True:
+            BATON.take()
             try:
                 step = steps.send(answer) if error is None else steps.throw(error)
             except StopIteration as stop:
                 return stop.value
+            finally:
+                BATON.give()
             answer = error = None
             said = self._pause(step) if self._pause is not None else None
             if said is PAUSED:

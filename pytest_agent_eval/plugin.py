@@ -13,6 +13,7 @@ import pytest
 
 from pytest_agent_eval import hookspecs
 from pytest_agent_eval.arguments import Datasets
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.items import SESSION, BrokenItem, CaseItem, ForeignFile, SuiteFile
 from pytest_agent_eval.markers import MARKERS
 from pytest_agent_eval.options import add_options, read_options
@@ -97,6 +98,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     """Say what will run."""
     return config.stash[SESSION].headline()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_logfinish() -> None:
+    """Let the trials go on."""
+    BATON.give()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.items import CaseItem
 from pytest_agent_eval.xdist import when_orphaned
 
@@ -216,6 +217,7 @@ class Trials:
             trials.fixture_value = item.fixture(item.suite.fixture)
             for variant in item.suite.variants:
                 self._lanes[item.suite.key, variant].open = True
+        BATON.give()
         if self._held is not None:
             self._held.deliver()
         if not self._workspaces:
@@ -227,12 +229,13 @@ class Trials:
             for nodeid in self._upcoming():
                 if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
                     self._engine.begin(self._keys(self._items[nodeid]))
-        if self._line is None:
-            return [self._engine.result(key) for key in keys]
+        waiting = self._line.tick if self._line is not None else None
         try:
-            return [self._engine.result(key, waiting=self._line.tick) for key in keys]
+            return [self._engine.result(key, waiting=waiting) for key in keys]
         finally:
-            self._line.clear()  # from here on pytest may write, and plugins print
+            if self._line is not None:
+                self._line.clear()  # from here on pytest may write, and plugins print
+            BATON.take()  # until the case has been reported
 
     def _prepare(self, item: CaseItem) -> None:
         """Before the first trial: what its threads would otherwise do all at once.

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 import xxhash
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 
 __all__ = ["Entry", "copy_file", "hash_file", "read_file", "walk"]
@@ -54,12 +55,13 @@ def _copy(reader: int, writer: int, size: int, secrets: Secrets) -> int:
     digest = xxhash.xxh3_64()
     redacted = secrets.filter()
     left = size
-    while data:
-        digest.update(data)
-        _write_all(writer, redacted.feed(data))
-        left -= len(data)
-        data = os.read(reader, min(left, _CHUNK)) if left > 0 else b""
-    _write_all(writer, redacted.flush())
+    with BATON.waiting():
+        while data:
+            digest.update(data)
+            _write_all(writer, redacted.feed(data))
+            left -= len(data)
+            data = os.read(reader, min(left, _CHUNK)) if left > 0 else b""
+        _write_all(writer, redacted.flush())
     return digest.intdigest()
 
 
@@ -83,9 +85,10 @@ def hash_file(path: str) -> int:
         if len(data) < chunk:
             return xxhash.xxh3_64_intdigest(data)
         digest = xxhash.xxh3_64()
-        while data:
-            digest.update(data)
-            data = os.read(reader, _CHUNK)
+        with BATON.waiting():
+            while data:
+                digest.update(data)
+                data = os.read(reader, _CHUNK)
         return digest.intdigest()
     finally:
         os.close(reader)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.documents import read_document
 from pytest_agent_eval.errors import DocumentError, RunnerError
 from pytest_agent_eval.execution.names import clean_text
@@ -241,7 +242,8 @@ def end_left_running(marker: str, grace: float = 5.0) -> int:
         seen.update(process.pid for process in members)
         if time.monotonic() > until + grace:
             break
-        time.sleep(_PAUSE_S)
+        with BATON.waiting():
+            time.sleep(_PAUSE_S)
     return len(seen)
 
 

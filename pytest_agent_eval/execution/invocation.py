@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import CaseError, RunnerError, TemplateError
 from pytest_agent_eval.runners.base import Execution, Runner, Task
@@ -22,7 +23,10 @@ def invoke(runner: Runner, task: Task) -> Steps[Execution]:
         if steps is not None:
             execution: Execution = yield from steps(task)
             return execution
-        return runner.run(task)
+        if getattr(runner, "lets_others_work", False):
+            return runner.run(task)
+        with BATON.waiting():
+            return runner.run(task)
     except (RunnerError, TemplateError, CaseError):
         raise
     except Exception as error:  # a runner of a plugin: its fault is not the agent's

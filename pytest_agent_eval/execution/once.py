@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.runs.lock import try_lock
@@ -76,7 +77,9 @@ def _alone(path: str, cancelled: threading.Event) -> Iterator[Mapping[str, Any] 
         raise RunnerError(f"{path}: cannot be written: {error.strerror}") from None
     try:
         while not try_lock(lock):
-            if cancelled.wait(_POLL_S):
+            with BATON.waiting():
+                given_up = cancelled.wait(_POLL_S)
+            if given_up:
                 raise RunnerError("cancelled: the session stops")
         yield recall(path)
     finally:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import xxhash
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.collect import EVENTS_FILE, METRICS_FILE
 from pytest_agent_eval.execution.files import copy_file, hash_file, walk
@@ -103,7 +104,9 @@ def take_turn(root: str, cancelled: threading.Event, *, cache: str = "") -> int:
         raise RunnerError(f"{store} cannot be written: {error.strerror}") from None
     try:
         while not try_lock(lock):
-            if cancelled.wait(_POLL_S):
+            with BATON.waiting():
+                given_up = cancelled.wait(_POLL_S)
+            if given_up:
                 raise RunnerError("cancelled before the checkout was free")
     except BaseException:
         os.close(lock)

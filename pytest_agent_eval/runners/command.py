@@ -50,9 +50,14 @@ class CommandRunner:
     (``tools/agent``, ``./agent.sh``) is taken from the suite's directory when it is there, and
     else from the workspace.
 
+    Attributes:
+        lets_others_work: it gives the baton away where it waits.
+
     Raises:
         RunnerError: the suite names no command, or asks for a sandbox that does not work here.
     """
+
+    lets_others_work = True
 
     def __init__(self, context: RunnerContext) -> None:
         runner = context.suite.config.runner

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.cancellation import Cancellation
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
@@ -271,7 +272,11 @@ class _Running:
         """Wait at most this long for output or the end, and take what has come."""
         if self._pidfd is None and not self._ended:
             seconds = min(seconds, _WAIT_POLL_S)
-        for descriptor, _ in self._poll.poll(max(0.0, seconds) * 1000):
+        held = BATON.give()
+        found = self._poll.poll(max(0.0, seconds) * 1000)
+        if held:
+            BATON.take()
+        for descriptor, _ in found:
             if descriptor == self._pidfd:
                 self._poll.unregister(descriptor)
                 self._ended = True

@@ -29,6 +29,7 @@ def start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.P
             make_room()
             return subprocess.Popen(
                 list(argv),
+                bufsize=0,
                 cwd=cwd,
                 env=dict(env),
                 stdin=subprocess.DEVNULL,

@@ -220,7 +220,7 @@ def test_a_run_that_is_killed_at_any_moment_can_be_completed(
     rows = []
     for kill in range(KILLS):
         calls.write_text("")
-        runs.rename(project.path / f"runs-before-{kill}")
+        runs.rename(runs.parent / f"before-{kill}")
         session = live("--agent-eval", *(("-n", "2") if kill % 3 == 2 else ()))
         kill_at(session, moments.randrange(CASES), moments.uniform(0, 0.05))
         kept = Counter(result.case for result in read_results(project.latest).results)

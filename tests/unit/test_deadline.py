@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.deadline import DeadlineExceeded, DeadlineThread, Step, Steps
 
 VARIABLE: contextvars.ContextVar[str] = contextvars.ContextVar("VARIABLE")
@@ -330,3 +331,34 @@ def test_ctrl_c_between_two_steps_lets_the_generator_end(deadline: DeadlineThrea
     assert begun.is_set()
     deadline.settle(10)
     assert ended.is_set()
+
+
+def test_a_generator_holds_the_baton_between_its_steps_and_not_in_them(
+    deadline: DeadlineThread,
+) -> None:
+    held: list[tuple[str, bool]] = []
+
+    def note(where: str) -> None:
+        held.append((where, BATON.held))
+
+    def fail() -> None:
+        note("failing step")
+        raise ZeroDivisionError
+
+    def steps() -> Steps[None]:
+        note("before")
+        yield Step(lambda: note("step"), 10)
+        note("between")
+        with contextlib.suppress(ZeroDivisionError):
+            yield Step(fail, 10)
+        note("after")
+
+    deadline.drive(steps())
+    assert held == [
+        ("before", True),
+        ("step", False),
+        ("between", True),
+        ("failing step", False),
+        ("after", True),
+    ]
+    assert not BATON._lock.locked()
