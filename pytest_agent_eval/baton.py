@@ -45,7 +45,7 @@ class Baton:
 
     def give(self) -> bool:
         """End it; returns whether this thread still held the baton."""
-        if self._holder != get_ident():
+        if not self.held:
             return False
         self._holder = 0
         try:

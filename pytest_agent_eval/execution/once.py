@@ -9,17 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.runs.lock import try_lock
+from pytest_agent_eval.runs.lock import wait_for_lock
 
 __all__ = ["Done", "forget", "once", "once_steps", "recall", "was_begun"]
 
 _LOCK = ".lock"
 _PART = ".part"
-_POLL_S = 0.1
-"""How often somebody who waits for another process looks; the operating system does not say."""
 
 
 class Done(NamedTuple):
@@ -76,11 +73,8 @@ def _alone(path: str, cancelled: threading.Event) -> Iterator[Mapping[str, Any] 
     except OSError as error:
         raise RunnerError(f"{path}: cannot be written: {error.strerror}") from None
     try:
-        while not try_lock(lock):
-            with BATON.waiting():
-                given_up = cancelled.wait(_POLL_S)
-            if given_up:
-                raise RunnerError("cancelled: the session stops")
+        if not wait_for_lock(lock, cancelled):
+            raise RunnerError("cancelled: the session stops")
         yield recall(path)
     finally:
         os.close(lock)

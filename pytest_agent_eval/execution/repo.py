@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import xxhash
 
-from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.collect import EVENTS_FILE, METRICS_FILE
 from pytest_agent_eval.execution.files import copy_file, hash_file, walk
@@ -37,13 +36,12 @@ from pytest_agent_eval.execution.saved_tree import (
 )
 from pytest_agent_eval.execution.workspace import OUTPUT, Workspace
 from pytest_agent_eval.runners.process import run_process
-from pytest_agent_eval.runs.lock import try_lock
+from pytest_agent_eval.runs.lock import wait_for_lock
 
 __all__ = ["Checkout", "Left", "Stay", "checkout_directory", "take_turn"]
 
 GIT = ".git"
 
-_POLL_S = 0.2
 _GIT_TIMEOUT_S = 60.0
 _GIT_ARGUMENTS = 500
 _CHECK_IGNORE = r'printf "%s\0" "$@" | git check-ignore -z --stdin'
@@ -103,11 +101,8 @@ def take_turn(root: str, cancelled: threading.Event, *, cache: str = "") -> int:
     except OSError as error:
         raise RunnerError(f"{store} cannot be written: {error.strerror}") from None
     try:
-        while not try_lock(lock):
-            with BATON.waiting():
-                given_up = cancelled.wait(_POLL_S)
-            if given_up:
-                raise RunnerError("cancelled before the checkout was free")
+        if not wait_for_lock(lock, cancelled):
+            raise RunnerError("cancelled before the checkout was free")
     except BaseException:
         os.close(lock)
         raise

@@ -272,10 +272,8 @@ class _Running:
         """Wait at most this long for output or the end, and take what has come."""
         if self._pidfd is None and not self._ended:
             seconds = min(seconds, _WAIT_POLL_S)
-        held = BATON.give()
-        found = self._poll.poll(max(0.0, seconds) * 1000)
-        if held:
-            BATON.take()
+        with BATON.waiting():
+            found = self._poll.poll(max(0.0, seconds) * 1000)
         for descriptor, _ in found:
             if descriptor == self._pidfd:
                 self._poll.unregister(descriptor)

@@ -7,18 +7,23 @@ import fcntl
 import json
 import os
 import platform
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.errors import RunDirectoryError
 
-__all__ = ["LOCK", "SessionLock", "open_owned", "try_lock", "writer_of"]
+__all__ = ["LOCK", "SessionLock", "open_owned", "try_lock", "wait_for_lock", "writer_of"]
 
 LOCK = "session.lock"
 _TRIES = 20
 _PAUSE = 0.02
 """Seconds between tries: somebody who only asks who is writing holds the lock for a moment."""
+
+_POLL_S = 0.1
+"""How often somebody who waits for another process looks; the operating system does not say."""
 
 
 def try_lock(fd: int, *, wait: bool = False) -> bool:
@@ -30,6 +35,16 @@ def try_lock(fd: int, *, wait: bool = False) -> bool:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError as error:
         return error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN)
+    return True
+
+
+def wait_for_lock(fd: int, cancelled: threading.Event) -> bool:
+    """Lock an open file once nobody else has it; False where ``cancelled`` was set first."""
+    while not try_lock(fd):
+        with BATON.waiting():
+            given_up = cancelled.wait(_POLL_S)
+        if given_up:
+            return False
     return True
 
 
