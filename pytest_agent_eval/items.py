@@ -123,10 +123,13 @@ class CaseItem(pytest.Function):
         outcome: once it is there.
     """
 
+    # One attribute more would take 700 bytes: a dict of attributes grows in leaps.
+    __slots__ = ("case", "outcome", "suite", "variant")
+
     case: Case
     suite: ActiveSuite
     variant: str | None
-    outcome: CaseOutcome | None = None
+    outcome: CaseOutcome | None
 
     @classmethod
     def make(
@@ -142,6 +145,7 @@ class CaseItem(pytest.Function):
         item.case = case
         item.suite = parent.state
         item.variant = variant
+        item.outcome = None
         return item
 
     @property
