@@ -243,7 +243,6 @@ class _Batch:
                 # As it is written: no case's input is that of the batch.
                 arguments=shared.arguments.source if shared.arguments else "",
                 env=begun.env,
-                trial_id=name,
                 cancelled=cancelled,
                 secrets=self._secrets,
             ),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_agent_eval.deadline import DeadlineThread, Released, Steps
@@ -229,7 +230,7 @@ class Attempt:
             try:
                 workspace = self._prepared(workspace, stay, cancelled)
                 # A Python agent may change what it is given; judges see the input as it was.
-                task = self._task(fresh(values), name, cancelled)
+                task = self._task(fresh(values), cancelled)
                 worked = self._redacted((yield from self._work(task, workspace)))
                 execution = worked.execution
                 still_running = execution.still_running
@@ -366,7 +367,7 @@ class Attempt:
         )
         return (yield from pipeline.run())
 
-    def _task(self, values: Mapping[str, Any], trial_id: str, cancelled: threading.Event) -> Task:
+    def _task(self, values: Mapping[str, Any], cancelled: threading.Event) -> Task:
         shared, case = self.shared, self.case.name
         return make_task(
             shared,
@@ -376,7 +377,6 @@ class Attempt:
             prompt=shared.prompt.render(values, case=case) if shared.prompt else "",
             arguments=shared.arguments.render(values, case=case) if shared.arguments else "",
             env=self.hooks.handed.env if self.hooks else {},
-            trial_id=trial_id,
             cancelled=cancelled,
             secrets=self.secrets,
         )
@@ -554,11 +554,13 @@ def make_task(
     prompt: str,
     arguments: str,
     env: Mapping[str, str],
-    trial_id: str,
     cancelled: threading.Event,
     secrets: Secrets = NO_SECRETS,
 ) -> Task:
     """What the runner of a suite is asked to do.
+
+    Its ``trial_id`` is another one each time, also where the same trial is carried out again: what
+    an attempt leaves running is found, and ended, by this mark, and a new attempt may have begun.
 
     Args:
         shared: of the suite.
@@ -568,7 +570,6 @@ def make_task(
         prompt: rendered.
         arguments: rendered.
         env: variables that come on top of ``execution.env``.
-        trial_id: opaque.
         cancelled: ends it early when set.
         secrets: what nothing that is stored may hold.
     """
@@ -588,7 +589,7 @@ def make_task(
         subagent_model=config.models.subagent or "",
         effort=config.runner.effort or "",
         system_prompt=config.runner.system_prompt or "",
-        trial_id=trial_id,
+        trial_id=token_hex(8),
         values=shared.values,
         cancelled=cancelled,
         secrets=secrets,

@@ -39,7 +39,8 @@ class Task:
         timeout: seconds of wall clock.
         max_budget_usd: cap of this invocation.
         model, subagent_model, effort, system_prompt: as configured; empty when unset.
-        trial_id: opaque identifier of this trial, also in ``AGENT_EVAL_TRIAL``.
+        trial_id: opaque identifier of this attempt at a trial, also in ``AGENT_EVAL_TRIAL``; no
+            other attempt has the same.
         values: extra command placeholders (of a variant).
         secrets: what no file that the runner leaves in ``log_dir`` may hold.
         cancelled: set when the session wants the trial to end; a runner that can end early should.

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 
 from pytest_agent_eval.errors import CaseError
 from pytest_agent_eval.execution.record import Record
+from pytest_agent_eval.execution.trial import run_trial
 from pytest_agent_eval.results import TrialResult, Usage, Verdict
 from pytest_agent_eval.runners import Execution, Task
 from tests.unit.execution.execution_bench import Bench, Snapshot
@@ -548,3 +550,45 @@ def test_many_trials_in_many_threads(bench: Bench) -> None:
     assert {result.trial for result in results} == set(range(1, 17))
     assert {result.status for result in results} == {"failed"}  # output/copy is the main content
     shutil.rmtree(bench.workspaces)
+
+
+def test_an_attempt_that_ends_leaves_another_at_the_same_trial_alone(
+    bench: Bench, tmp_path: Path
+) -> None:
+    # As on a worker of a cluster on which a killed session left an agent: the resumed run, of the
+    # same name, has the case carried out again meanwhile.
+    until = "until [ -e {flags}/$0 ]; do sleep 0.02; done"
+    bench.command(
+        "mkdir {flags}/first 2>/dev/null && { "
+        + until.replace("$0", "second")
+        + "; exit; }; touch {flags}/second; "
+        + until.replace("$0", "go")
+        + "; echo 42",
+    )
+    bench.config["runner"]["command"][2] = bench.config["runner"]["command"][2].replace(
+        "{flags}", str(tmp_path)
+    )
+    shared, case = bench.runtime(), bench.case()
+    bench.workspaces.mkdir()
+
+    def attempt(number: int) -> TrialResult:
+        places = tmp_path / f"workspaces-{number}"
+        places.mkdir()
+        return run_trial(
+            shared,
+            case,
+            1,
+            directory=str(tmp_path / f"stored-{number}"),
+            record_path="",
+            workspace_root=str(places),
+            cancelled=bench.cancelled,
+        )
+
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(attempt, 1)
+        while not (tmp_path / "first").exists():
+            assert not first.done(), first.result()
+        second = pool.submit(attempt, 2)
+        first.result()
+        (tmp_path / "go").touch()
+        assert (second.result().status, second.result().reason) == ("passed", "")
