@@ -25,6 +25,7 @@ class CaseReports:
         self._session = session
         self._in_subtests = False
         self._on_its_way: tuple[TrialResult, ...] | None = None
+        self._said_suites = False
 
     def failure_block(self, item: CaseItem, outcome: CaseOutcome) -> str:
         """What a person reads about a case that failed."""
@@ -69,6 +70,9 @@ class CaseReports:
         carried.agent_eval = {"status": outcome.status}
         if self._session.worker is not None:  # else they need not travel; pytest keeps all reports
             carried.agent_eval["trials"] = [_slim(trial).to_dict() for trial in outcome.trials]
+            if not self._said_suites:  # not at the end: a session that is interrupted has none
+                carried.agent_eval["suites"] = self._session.infos()
+                self._said_suites = True
         self._on_its_way = outcome.trials
         if report.skipped and isinstance(report.longrepr, tuple):
             path, line, _ = item.location
@@ -83,6 +87,7 @@ class CaseReports:
         if results is None:  # it came from a worker
             from pytest_agent_eval.results import TrialResult
 
+            self._session.learn(carried.get("suites", {}))
             results = tuple(TrialResult.from_dict(trial) for trial in carried["trials"])
         if isinstance(report.longrepr, str):  # xdist turns the block into text
             from pytest_agent_eval.items import FailureText

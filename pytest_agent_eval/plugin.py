@@ -19,7 +19,7 @@ from pytest_agent_eval.markers import MARKERS
 from pytest_agent_eval.options import add_options, read_options
 from pytest_agent_eval.receiver import Receiver, tolerated_status
 from pytest_agent_eval.session import EvalSession
-from pytest_agent_eval.xdist import Transport
+from pytest_agent_eval.xdist import Transport, is_controller
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -67,7 +67,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     session = config.stash.get(SESSION, None)
     if session is not None:
         session.trials.stop()
-        session.restore_signals()
+        session.signals.restore()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -124,10 +124,19 @@ def pytest_report_teststatus(
     return tolerated_status(report)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which prints the summary
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
     """Close the run and decide the gates."""
-    session.config.stash[SESSION].finish(session)
+    eval_session = session.config.stash[SESSION]
+    with eval_session.finishing():
+        if is_controller(session.config):  # its workers end in the same hook, and store until then
+            try:
+                yield
+            finally:
+                eval_session.finish(session)
+        else:  # others remove temporary directories in it, also those of agents
+            eval_session.finish(session)
+            yield
 
 
 def pytest_terminal_summary(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import threading
 import uuid
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from pytest_agent_eval.arguments import Datasets
 from pytest_agent_eval.case_reports import CaseReports
 from pytest_agent_eval.items import BrokenItem, CaseItem, ForeignFile, SuiteFile
 from pytest_agent_eval.run_store import RunStore
+from pytest_agent_eval.signals import Signals
 from pytest_agent_eval.trials import WORKSPACES, Trials
 from pytest_agent_eval.xdist import upcoming
 
@@ -60,7 +60,7 @@ class EvalSession:
         )
         self.reports = CaseReports(self)
         self._marks: Marks | None = None
-        self._restore_sigterm = False
+        self.signals = Signals()
 
     # -- collection ------------------------------------------------------------------------
 
@@ -179,7 +179,8 @@ class EvalSession:
             return
         if self.options.resume is not None or self.options.rescore is not None:
             self.open_earlier()
-        self._catch_sigterm()
+        if self.worker is None:
+            self.signals.catch_sigterm()
         running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
         asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
         from pytest_agent_eval.errors import AgentEvalError
@@ -245,19 +246,6 @@ class EvalSession:
         self.store.writer().append(result)
         return case_outcomes([result], "all")[0]
 
-    def _catch_sigterm(self) -> None:
-        """End as on Ctrl-C when CI or ``timeout`` ends the session: agents must not outlive it."""
-        main = threading.current_thread() is threading.main_thread()
-        if main and self.worker is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, _interrupt)
-            self._restore_sigterm = True
-
-    def restore_signals(self) -> None:
-        """Undo what was changed for the time of the session."""
-        if self._restore_sigterm:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            self._restore_sigterm = False
-
     # -- reporting -------------------------------------------------------------------------
 
     def receive(self, report: Any) -> None:
@@ -292,6 +280,10 @@ class EvalSession:
             for said in infos.values():
                 self._report().learn(SuiteInfo.from_dict(said["info"]), said["notes"])
 
+    def finishing(self) -> AbstractContextManager[None]:
+        """To be held at the session's end: another Ctrl-C kills agents, and loses nothing."""
+        return self.signals.finishing(self.trials.hurry)
+
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
         self.trials.stop()
@@ -310,6 +302,8 @@ class EvalSession:
         if self.store.earlier is not None and self.options.resume is not None:
             report.supersede(self.store.earlier.superseded)
         report.notes += (*self.trials.end_hooks(), *self.trials.told())
+        if self.signals.hurried:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
         ended = self.trials.unasked()
         if ended:
             report.notes.append(
@@ -362,10 +356,6 @@ def _syntax_error(path: Path, shown: str) -> str:
     except DocumentError as error:
         return str(error)
     return ""
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt("terminated by SIGTERM")
 
 
 def _merged(answers: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:

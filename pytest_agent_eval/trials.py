@@ -363,6 +363,14 @@ class Trials:
             self.cluster.close()
             self.cluster = None
 
+    def hurry(self) -> None:
+        """Kill what is running: whoever waits for the session's end does not want to any more."""
+        from pytest_agent_eval.runners.process import kill_all
+
+        kill_all()
+        if self._engine is not None:
+            self._engine.hurry()
+
     def dataset_changes(self) -> list[str]:
         """What has changed in the datasets since the session began, one sentence each."""
         return [text for suite in self._suites.values() if (text := suite.dataset_changes())]

@@ -1,7 +1,8 @@
 """pytest-xdist: what travels between the controller and its workers.
 
 The controller decides where the run is stored and tells its workers; a worker tells the
-controller, when it ends, which suites it collected. Results travel on the reports.
+controller which suites it collected, with its first result and once more when it ends. Results
+travel on the reports.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pytest_agent_eval.run_store import EARLIER, RUN
 if TYPE_CHECKING:
     from pytest_agent_eval.session import EvalSession
 
-__all__ = ["Transport", "upcoming", "when_orphaned"]
+__all__ = ["Transport", "is_controller", "upcoming", "when_orphaned"]
 
 SUITES = "agent_eval_suites"
 PROBLEM = "agent_eval_problem"
@@ -59,6 +60,11 @@ class Transport:
             output[SUITES] = self._session.infos()
             output[PROBLEM] = self._session.problem
             output[ALARMS] = self._session.alarms
+
+
+def is_controller(config: pytest.Config) -> bool:
+    """Whether this process lets workers run the tests."""
+    return config.pluginmanager.hasplugin("dsession")
 
 
 def upcoming(config: pytest.Config) -> list[str]:

@@ -46,6 +46,9 @@ _PREPARING = 4
 _GRACE_S = 2.0
 """Seconds that a step whose time is up has to end before its thread is abandoned."""
 
+_HURRY_S = 1.0
+"""Seconds that killed agents have to let go of the threads that wait for them."""
+
 _FOREVER = float("inf")
 _STARTED = ("running", "judging", "done")
 
@@ -188,6 +191,7 @@ class Engine:
         self._supervisor = Supervisor(self._overdue)
         self._loop: EventLoopThread | None = None
         self._closed = False
+        self._deadline = float("inf")
         self._clerk = Clerk()
         self._dismissed = False
 
@@ -301,12 +305,18 @@ class Engine:
         if loop is not None:
             loop.cancel_all()
 
+    def hurry(self) -> None:
+        """Have :meth:`stop`, which waits, wait a moment longer at most. From any thread."""
+        with self._lock:
+            self._deadline = min(self._deadline, time.monotonic() + _HURRY_S)
+            self._ended.notify_all()
+
     def _stop(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
         self.cancel()
         with self._lock:
+            self._deadline = min(self._deadline, time.monotonic() + timeout)
             loop = self._loop
-            while self._running + self._judging and (left := deadline - time.monotonic()) > 0:
+            while self._running + self._judging and (left := self._deadline - time.monotonic()) > 0:
                 self._ended.wait(left)
             self._closed = True
             self._work.notify_all()

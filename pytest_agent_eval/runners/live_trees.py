@@ -53,6 +53,10 @@ class LiveTrees:
         if key is not None:
             self._watchdog.forget(key)
 
+    def kill(self) -> None:
+        """SIGKILL to all of them, until nothing is left."""
+        end_trees(list(self._trees), grace=0)
+
     def problem(self) -> str:
         """Why nobody would end the agents if this process were killed; said once, then empty."""
         return self._watchdog.problem()

@@ -21,7 +21,7 @@ from pytest_agent_eval.runners.live_trees import LiveTrees
 from pytest_agent_eval.runners.process_tree import MARKER, ProcessTree
 from pytest_agent_eval.runners.starting import start
 
-__all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "run_process"]
+__all__ = ["MAX_OUTPUT_BYTES", "ProcessOutcome", "kill_all", "run_process"]
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 
@@ -121,6 +121,11 @@ def run_process(
             reason = log.failure.strerror or str(log.failure)
             raise RunnerError(f"{log.path}: the agent's output cannot be stored here: {reason}")
     return outcome
+
+
+def kill_all() -> None:
+    """End all commands that are running, without any grace; each says so to whoever waits."""
+    _LIVE.kill()
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -117,8 +118,10 @@ def test_a_second_ctrl_c_loses_nothing_that_is_stored(project: Project, live: St
     session.signal(signal.SIGINT, group=True)
     until(lambda: len(os.listdir(asked)) == AT_ONCE)  # they do not want to, and pytest waits
     session.signal(signal.SIGINT, group=True)
-    assert session.wait() != 0
-    until(lambda: session.left() == [])
+    assert session.wait() == pytest.ExitCode.INTERRUPTED
+    assert session.left() == []
+    assert "Traceback" not in session.printed
+    assert "stored in " in session.printed
     assert set(project.results()) == {"case-001"}
 
 
@@ -136,15 +139,22 @@ def test_trials_that_ended_ahead_of_pytest_are_stored_too(project: Project, live
     assert session.started == 40, "none was carried out twice"
 
 
-@pytest.mark.parametrize("workers", ["2"])
-def test_ctrl_c_reaches_the_agents_of_workers(project: Project, live: Start, workers: str) -> None:
+@pytest.mark.parametrize("group", [True, False], ids=["Ctrl-C", "SIGINT to pytest alone"])
+def test_ctrl_c_reaches_the_agents_of_workers(project: Project, live: Start, group: bool) -> None:
     sleeping(project, parallelism=1)
-    session = live("--agent-eval", "-n", workers)
+    session = live("--agent-eval", "-n", "2")
     until(lambda: session.started >= 2 and session.printed.partition("[40 items]")[2].strip())
-    session.signal(signal.SIGINT, group=True)
+    session.signal(signal.SIGINT, group=group)
     assert session.wait() == pytest.ExitCode.INTERRUPTED
     until(lambda: session.left() == [])
-    assert "case-001" in {result.case for result in read_results(project.latest).results}
+    stored = read_results(project.latest)
+    assert "case-001" in {result.case for result in stored.results}
+    assert list(project.latest.glob("results-*")) == [], "the run is that of one process"
+    header = json.loads((project.latest / "run.json").read_text())
+    assert [suite["key"] for suite in header["suites"]] == ["eval.yaml"]
+    assert header["totals"]["cases"] == {"passed": 1}
+    assert "incomplete: the run ended before its last case" in session.printed
+    assert "a worker still writes it" not in session.printed
 
 
 def test_stopping_at_the_first_failure_ends_the_agents_that_are_ahead(
