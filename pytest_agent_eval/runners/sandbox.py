@@ -152,15 +152,13 @@ def sandbox_of(
         bubblewrap: what :func:`find_bubblewrap` found; None to look now, if it is needed.
 
     Raises:
-        RunnerError: it is asked for and does not work here, or a setting is of another type.
+        RunnerError: it is asked for and does not work here.
     """
     runner = context.suite.config.runner
     if runner.sandbox == "none":
         return Sandbox()
     network = runner.settings.get("network", False)
-    if not isinstance(network, bool):
-        raise RunnerError(f"runner.settings.network must be true or false, not {network!r}")
-    readable, hidden = (_paths(runner.settings, name) for name in ("readable", "hidden"))
+    readable, hidden = (runner.settings.get(name, ()) for name in ("readable", "hidden"))
     found = bubblewrap or find_bubblewrap()
     if found.problem:
         if runner.sandbox == "auto":
@@ -171,13 +169,6 @@ def sandbox_of(
     view = view_of(context.suite, str(context.rootdir), env, readable=readable, hidden=hidden)
     opened = ", with network" if network else ""
     return Sandbox(f"sandbox: bubblewrap{opened}", found, view, network)
-
-
-def _paths(settings: Mapping[str, object], name: str) -> list[str]:
-    value = settings.get(name, [])
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise RunnerError(f"runner.settings.{name} must be a list of paths, not {value!r}")
-    return list(value)
 
 
 def _option(mount: Mount) -> tuple[str, ...]:
