@@ -92,6 +92,7 @@ class SuiteTrials:
 
     Attributes:
         fixture_value: of the pytest fixture that is the suite's runner, once it is set up.
+        fixture_problem: why there is no such fixture; empty where there is.
         workspaces: the directory of this process that holds workspaces (absolute).
     """
 
@@ -104,6 +105,7 @@ class SuiteTrials:
         cluster: Cluster | None = None,
     ) -> None:
         self.fixture_value: Any = None
+        self.fixture_problem = ""
         self.workspaces = ""
         self._label = label
         self._hooks: dict[str | None, SuiteHooks | None] = {}
@@ -325,6 +327,9 @@ class SuiteTrials:
         )
 
     def _runner(self, context: RunnerContext) -> Runner:
+        runner = context.suite.config.runner
+        if self.fixture_problem and runner.function == f"fixture:{self._suite.fixture}":
+            raise RunnerError(self.fixture_problem)
         return self._suite.runner_types[context.suite.config.runner.type](context)
 
     def description(self) -> str:

@@ -74,7 +74,8 @@ def _what(result: TrialResult) -> str:
     errors = [verdict for verdict in judged if verdict.error]
     parts = []
     if result.kind in _KINDS:
-        said = one_line(result.reason, 120)
+        # Where no table of verdicts follows, this is the only place that says all of it.
+        said = one_line(result.reason, 120 if result.execution is not None else 0)
         if not said and result.execution is not None:
             said = one_line(result.execution.rationale, 120)
         parts.append(_KINDS[result.kind] + (f": {said}" if said else ""))
