@@ -12,7 +12,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.runners.base import RunnerContext
 from pytest_agent_eval.runners.sandbox_view import Mount, View, program_mounts, view_of
 
-__all__ = ["Bubblewrap", "Sandbox", "find_bubblewrap", "sandbox_of"]
+__all__ = ["Bubblewrap", "Sandbox", "find_bubblewrap", "may_pass", "sandbox_of"]
 
 _INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap), or use sandbox: none"
 _TRY_S = 20.0
@@ -165,10 +165,18 @@ def sandbox_of(
             return Sandbox(f"sandbox: none ({found.problem})")
         missing = found.problem == "bwrap: not installed"
         hint = _INSTALL if missing else "use sandbox: none if the agent may run without one"
-        raise RunnerError(f"runner.sandbox: bubblewrap does not work here: {found.problem}; {hint}")
+        raise RunnerError(
+            f"runner.sandbox: bubblewrap does not work here: {found.problem}; {hint}",
+            lasting=not may_pass(found.problem),
+        )
     view = view_of(context.suite, str(context.rootdir), env, readable=readable, hidden=hidden)
     opened = ", with network" if network else ""
     return Sandbox(f"sandbox: bubblewrap{opened}", found, view, network)
+
+
+def may_pass(problem: str) -> bool:
+    """Whether what ``bwrap`` said is of this moment: too many processes, a machine too busy."""
+    return "temporarily unavailable" in problem or "timed out" in problem
 
 
 def _option(mount: Mount) -> tuple[str, ...]:
