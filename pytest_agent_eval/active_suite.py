@@ -252,6 +252,19 @@ class ActiveSuite:
                 return name
         return ""
 
+    @property
+    def fixture_place(self) -> str:
+        """File, line and key that name the fixture, e.g. ``eval.yaml:3: runner.function``."""
+        wanted = f"fixture:{self.fixture}"
+        for variant in self.variants:
+            place = ("variants", variant or "", "runner", "function")
+            if self.varied(variant).config.runner.function == wanted:
+                from pytest_agent_eval.documents import format_place
+
+                path = format_place(place if place in self.suite.positions else place[2:])
+                return f"{self.suite.shown}:{self.suite.line(path) or 1}: {path}"
+        return self.suite.shown
+
     # -- inside ----------------------------------------------------------------------------
 
     def _make_judges(self) -> dict[str | None, tuple[BoundJudge, ...]]:

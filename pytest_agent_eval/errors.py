@@ -99,7 +99,17 @@ class ConditionError(AgentEvalError):
 
 
 class RunnerError(AgentEvalError):
-    """The runner could not start the agent: infrastructure, never a verdict on the agent."""
+    """The runner could not start the agent: infrastructure, never a verdict on the agent.
+
+    Args:
+        message: what is wrong, where, what would fit.
+        lasting: it will be so again, as for a command that does not exist: never tried again,
+            whatever ``execution.retries`` says.
+    """
+
+    def __init__(self, message: str, *, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.lasting = lasting
 
 
 class JudgeError(AgentEvalError):

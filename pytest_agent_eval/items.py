@@ -5,14 +5,18 @@ The only file of the package that touches what pytest does not call public.
 
 from __future__ import annotations
 
+import difflib
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest._code import filter_traceback
 
 if TYPE_CHECKING:
-    from _pytest._code.code import ExceptionInfo, TerminalRepr
+    from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback, TracebackEntry
     from _pytest.fixtures import FuncFixtureInfo
 
     from pytest_agent_eval.active_suite import ActiveSuite
@@ -23,6 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class CaseFailed(Exception):
@@ -160,6 +166,32 @@ class CaseItem(pytest.Function):
         found = self.session._fixturemanager.getfixturedefs(name, self)
         return found[-1].scope if found else ""
 
+    def fixture_problem(self, name: str) -> str:
+        """Why a fixture cannot be the agent, and what would fit; empty if it can."""
+        found = self.session._fixturemanager.getfixturedefs(name, self)
+        if found:
+            several = found[-1].params is not None
+            hint = "an agent needs one value; use variants to compare several"
+            return f"fixture {name!r} has params, and {hint}" if several else ""
+        # pytest keeps the names in another place in each version, and says them in one way.
+        said = pytest.FixtureLookupError(name, self._request).formatrepr().errorstring
+        others = re.findall(r"[\w]+", said.partition("available fixtures: ")[2].partition("\n")[0])
+        close = difflib.get_close_matches(name, others, n=3)
+        own = [other for other in others if self._is_of_project(other)]
+        hint = f"did you mean {' or '.join(map(repr, close))}? " if close else ""
+        if own and not close:
+            hint = f"the project has {', '.join(sorted(own)[:8])}. "
+        return (
+            f"there is no fixture {name!r}; {hint}"
+            f'To define it, write in conftest.py @pytest.fixture(scope="session") above '
+            f"def {name}(), and return a function of one task"
+        )
+
+    def _is_of_project(self, fixture: str) -> bool:
+        found = self.session._fixturemanager.getfixturedefs(fixture, self) or ()
+        code = getattr(found[-1].func, "__code__", None) if found else None
+        return code is not None and os.path.basename(code.co_filename) == "conftest.py"
+
     def mark(self, marks: list[pytest.MarkDecorator]) -> None:
         """Add marks; in bulk, because there may be 10,000 cases with ten marks each."""
         self.own_markers.extend([mark.mark for mark in marks])
@@ -184,8 +216,8 @@ class CaseItem(pytest.Function):
         self.config.stash[SESSION].trials.clean(self)
 
     def owns(self, error: BaseException) -> bool:
-        """Whether an exception is how this item says what happened."""
-        return isinstance(error, CaseFailed | CaseErrored)
+        """Whether this item says what an exception means, and not pytest."""
+        return isinstance(error, CaseFailed | CaseErrored | pytest.FixtureLookupError)
 
     def fixture(self, name: str) -> Any:
         """The value of a fixture, set up for this item if it is not yet."""
@@ -206,10 +238,33 @@ class CaseItem(pytest.Function):
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The failure block; pytest's own representation for anything that is not ours."""
+        if isinstance(excinfo.value, pytest.FixtureLookupError):
+            return self._without_stand_in(excinfo.value)
         if self.owns(excinfo.value) and self.outcome is not None:
             reports = self.config.stash[SESSION].reports
             return FailureText(reports.failure_block(self, self.outcome))
         return super().repr_failure(excinfo)
+
+    def _without_stand_in(self, error: pytest.FixtureLookupError) -> TerminalRepr:
+        """What pytest says of a fixture that is missing, without the function of ours that it
+        takes for the one that wants it.
+        """
+        shown = error.formatrepr()
+        lines = list(shown.tblines)
+        files = [number for number, line in enumerate(lines) if line.startswith("file ")]
+        if len(files) > 1:
+            shown.tblines = lines[files[1] :]
+        else:
+            shown.tblines, shown.filename, shown.firstlineno = [], str(self.path), 0
+        return shown
+
+    def _traceback_filter(self, excinfo: ExceptionInfo[BaseException]) -> Traceback:
+        """Frames of the user's code: neither those of this package nor those of pytest."""
+        whole = excinfo.traceback
+        if self.config.getoption("fulltrace", False) or _is_ours(whole[-1]):
+            return whole
+        shown = whole.filter(lambda entry: filter_traceback(entry) and not _is_ours(entry))
+        return shown or whole
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
@@ -264,6 +319,10 @@ class BrokenItem(pytest.Item):
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
         return self.path, 0, self.name
+
+
+def _is_ours(entry: TracebackEntry) -> bool:
+    return str(entry.path).startswith(_PACKAGE)
 
 
 def _only_looking(config: pytest.Config) -> bool:

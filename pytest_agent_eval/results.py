@@ -146,6 +146,7 @@ class TrialResult:
             unknown. See :func:`~pytest_agent_eval.suite.digests.execution_digest`.
         rescored: judges were asked again about an execution that has a line already: this one
             replaces it, is no further attempt, and its cost is not counted again.
+        lasting: of an infrastructure error: it would be the same again, so that it is not retried.
     """
 
     suite: str
@@ -173,6 +174,7 @@ class TrialResult:
     case_digest: str = ""
     execution_digest: str = ""
     rescored: bool = False
+    lasting: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only; :meth:`from_dict` reads it back.
@@ -206,6 +208,7 @@ class TrialResult:
             "case_digest": self.case_digest,
             "execution_digest": self.execution_digest,
             "rescored": self.rescored,
+            "lasting": self.lasting,
         }
 
     @classmethod

@@ -92,6 +92,7 @@ class SuiteTrials:
 
     Attributes:
         fixture_value: of the pytest fixture that is the suite's runner, once it is set up.
+        fixture_problem: why there is no such fixture; empty where there is.
         workspaces: the directory of this process that holds workspaces (absolute).
     """
 
@@ -104,6 +105,7 @@ class SuiteTrials:
         cluster: Cluster | None = None,
     ) -> None:
         self.fixture_value: Any = None
+        self.fixture_problem = ""
         self.workspaces = ""
         self._label = label
         self._hooks: dict[str | None, SuiteHooks | None] = {}
@@ -141,7 +143,7 @@ class SuiteTrials:
         while True:
             result = yield from self._attempt(case, variant, trial, place(), writer, cancelled)
             lost = result.status == "error" and result.kind == "infrastructure"
-            if not lost or len(failed) >= retries or cancelled.is_set():
+            if not lost or result.lasting or len(failed) >= retries or cancelled.is_set():
                 return self.secrets(variant).result(_together(failed, result))
             delay = min(_FIRST_DELAY_S * 2.0 ** len(failed), _LONGEST_DELAY_S)
             failed.append(result)
@@ -166,7 +168,11 @@ class SuiteTrials:
                     )
                 )
         except (RunnerError, TemplateError) as error:
-            return self.unstarted(case, variant, trial, "error", "infrastructure", str(error))
+            lasting = not isinstance(error, RunnerError) or error.lasting
+            return replace(
+                self.unstarted(case, variant, trial, "error", "infrastructure", str(error)),
+                lasting=lasting,
+            )
         except CaseError as error:
             return self.unstarted(case, variant, trial, "error", "case", error.message)
         if not os.path.isdir(place.workspaces):  # also where an agent removed what was above it
@@ -325,6 +331,9 @@ class SuiteTrials:
         )
 
     def _runner(self, context: RunnerContext) -> Runner:
+        runner = context.suite.config.runner
+        if self.fixture_problem and runner.function == f"fixture:{self._suite.fixture}":
+            raise RunnerError(self.fixture_problem, lasting=True)
         return self._suite.runner_types[context.suite.config.runner.type](context)
 
     def description(self) -> str:

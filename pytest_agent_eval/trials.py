@@ -176,8 +176,13 @@ class Trials:
 
         ahead = not self._is_worker and not self.alone
         needed = suite.fixture and self._options.rescore is None
-        # There is no item where every selected case is broken.
-        scope = items[0].fixture_scope(suite.fixture) if needed and items else ""
+        scope = ""
+        if needed and items:  # there is none where every selected case is broken
+            problem = items[0].fixture_problem(suite.fixture)
+            if problem:
+                self.of(suite).fixture_problem = f"{suite.fixture_place}: {problem}"
+            else:
+                scope = items[0].fixture_scope(suite.fixture)
         one_by_one = bool(scope) and not _outlives(scope, [*self._items], suite, items)
         for variant in suite.variants:
             config = suite.varied(variant).config
@@ -213,7 +218,8 @@ class Trials:
         """
         assert self._engine is not None
         trials = self.of(item.suite)
-        if item.suite.fixture and self._options.rescore is None:
+        needed = item.suite.fixture and self._options.rescore is None
+        if needed and not trials.fixture_problem:
             trials.fixture_value = item.fixture(item.suite.fixture)
             for variant in item.suite.variants:
                 self._lanes[item.suite.key, variant].open = True

@@ -65,7 +65,9 @@ def pack(
         size += member.size
         if size > MAX_BUNDLE_BYTES:
             limit = MAX_BUNDLE_BYTES // 1024**2
-            raise RunnerError(f"{what}: more than {limit} MiB, too much to send to a cluster")
+            raise RunnerError(
+                f"{what}: more than {limit} MiB, too much to send to a cluster", lasting=True
+            )
         member.uid = member.gid = 0
         member.uname = member.gname = ""
         return member

@@ -264,14 +264,22 @@ def _without_judges(suite: Suite, env: Mapping[str, str]) -> Suite:
 def _refuse(suite: Suite) -> None:
     config = suite.config
     if (config.runner.function or "").startswith("fixture:"):
-        raise RunnerError("a fixture lives in this process and cannot be the agent on a cluster")
+        raise RunnerError(
+            "a fixture lives in this process and cannot be the agent on a cluster", lasting=True
+        )
     if config.runner.workspace_mode == "repo":
-        raise RunnerError("workspace_mode repo needs this checkout, which a cluster does not have")
+        raise RunnerError(
+            "workspace_mode repo needs this checkout, which a cluster does not have", lasting=True
+        )
     if config.execution.mode == "batch":
-        raise RunnerError("mode batch is one task, which a cluster would not make faster")
+        raise RunnerError(
+            "mode batch is one task, which a cluster would not make faster", lasting=True
+        )
     for phase in ("before_each", "after_each", "before_step", "after_step"):
         if getattr(config.hooks, phase):
-            raise RunnerError(f"hooks.{phase} runs in the workspace, which is on a cluster")
+            raise RunnerError(
+                f"hooks.{phase} runs in the workspace, which is on a cluster", lasting=True
+            )
 
 
 def _module_elsewhere(function: str | None, directory: str, rootdir: str) -> str:

@@ -130,7 +130,7 @@ def batch_case_steps(
     try:
         done = yield from once_steps(state, work, cancelled=cancelled)
     except RunnerError as error:
-        return attempt.refuse("infrastructure", str(error)).result
+        return attempt.refuse("infrastructure", str(error), lasting=error.lasting).result
     known = done.value.get(case.name)
     if known is None:
         return attempt.refuse("infrastructure", "the batch was made without this case").result
@@ -173,7 +173,7 @@ def execute_batch(
     except (CaseError, TemplateError, DocumentError) as error:
         batch.refuse("case", str(error))
     except RunnerError as error:
-        batch.refuse("infrastructure", str(error))
+        batch.refuse("infrastructure", str(error), lasting=error.lasting)
     except OSError as error:
         batch.refuse("infrastructure", f"the trial cannot be stored: {error}")
     return batch.results()
@@ -258,11 +258,18 @@ class _Batch:
         else:
             self._divide(execution, workspace)
 
-    def refuse(self, kind: FailureKind, reason: str, execution: Execution | None = None) -> None:
+    def refuse(
+        self,
+        kind: FailureKind,
+        reason: str,
+        execution: Execution | None = None,
+        *,
+        lasting: bool = False,
+    ) -> None:
         """Nothing can be said about the agent: that is the result of each case without one."""
         for attempt in self._attempts:
             if attempt.case.name not in self._done:
-                self._done[attempt.case.name] = attempt.refuse(kind, reason)
+                self._done[attempt.case.name] = attempt.refuse(kind, reason, lasting=lasting)
         if execution is not None:
             for index, member in enumerate(self._members):
                 share = self._share(execution, execution.usage, index)

@@ -47,7 +47,7 @@ def judge_steps(
             try:
                 shared.hooks.begin_scoring(cancelled)
             except RunnerError as error:
-                return _unjudged(executed, str(error))
+                return _unjudged(executed, str(error), lasting=error.lasting)
             notes = (*notes, *shared.hooks.notes())
         stepwise = {judge.name: judge.step for judge in shared.config.judges if judge.step}
         for judge in shared.judges:
@@ -84,12 +84,18 @@ def judge_steps(
     )
 
 
-def _unjudged(executed: TrialResult, why: str) -> TrialResult:
+def _unjudged(executed: TrialResult, why: str, *, lasting: bool) -> TrialResult:
     """A trial that cannot be judged, for a reason that is not the agent's."""
     summary, _, detail = why.partition("\n")
     notes = (*executed.notes, detail) if detail else executed.notes
     return replace(
-        executed, status="error", kind="infrastructure", reason=summary, verdicts=(), notes=notes
+        executed,
+        status="error",
+        kind="infrastructure",
+        reason=summary,
+        verdicts=(),
+        notes=notes,
+        lasting=lasting,
     )
 
 

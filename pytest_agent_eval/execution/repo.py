@@ -70,12 +70,14 @@ def checkout_directory(suite_directory: str | Path, rootdir: str | Path) -> str:
     if root in (os.sep, os.path.realpath(os.path.expanduser("~"))):
         raise RunnerError(
             f"workspace_mode repo: {root} would be the working directory; an agent works in the "
-            "checkout of one project, so put the project under git, or start pytest in it"
+            "checkout of one project, so put the project under git, or start pytest in it",
+            lasting=True,
         )
     if os.path.lexists(os.path.join(root, GIT)) and not _is_directory(os.path.join(root, GIT)):
         raise RunnerError(
             f"workspace_mode repo: {root} is a linked worktree or a submodule, whose commits are "
-            "kept elsewhere and could not be taken back; use a clone of the repository"
+            "kept elsewhere and could not be taken back; use a clone of the repository",
+            lasting=True,
         )
     return root
 
@@ -192,7 +194,8 @@ class Checkout:
             f"the checkout:      {self.root}\n"
             "Compare them with `diff -r --no-dereference`, copy back what you miss with `cp -a`, "
             "then remove\n"
-            f"{self._busy}"
+            f"{self._busy}",
+            lasting=True,
         )
 
     @property
@@ -433,7 +436,8 @@ def _inside(root: str, paths: Sequence[str]) -> list[str]:
         if path == root:
             raise RunnerError(
                 f"workspace_mode repo: results or workspaces are kept right in {path}, where the "
-                "agent works; name another directory with --agent-eval-runs or --basetemp"
+                "agent works; name another directory with --agent-eval-runs or --basetemp",
+                lasting=True,
             )
         if path.startswith(f"{root}/"):
             found.append(os.path.relpath(path, root))
@@ -443,14 +447,17 @@ def _inside(root: str, paths: Sequence[str]) -> list[str]:
 def _unprotected(value: Any) -> list[str]:
     where = "runner.settings.unprotected"
     if not isinstance(value, list | tuple):
-        raise RunnerError(f"{where} must be a list of paths below the checkout, not {value!r}")
+        raise RunnerError(
+            f"{where} must be a list of paths below the checkout, not {value!r}", lasting=True
+        )
     found = []
     for path in value:
         normal = os.path.normpath(path) if isinstance(path, str) and path.strip() else os.curdir
         parts = normal.split(os.sep)
         if os.path.isabs(normal) or normal == os.curdir or os.pardir in parts or parts[0] == GIT:
             raise RunnerError(
-                f"{where} lists {path!r}; expected a path below the checkout, and not {GIT}"
+                f"{where} lists {path!r}; expected a path below the checkout, and not {GIT}",
+                lasting=True,
             )
         found.append(normal)
     return found

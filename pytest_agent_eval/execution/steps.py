@@ -117,7 +117,9 @@ def plan_steps(
             changed = _with_runner(suite, step)
             block = changed.config.runner
             if make_runner is None:
-                raise RunnerError(f"step {step.id}: nothing makes runners of type {block.type}")
+                raise RunnerError(
+                    f"step {step.id}: nothing makes runners of type {block.type}", lasting=True
+                )
             own = make_runner(changed)
         plans.append(
             StepPlan(

@@ -375,5 +375,5 @@ def _handed(value: Mapping[str, Any]) -> Handed:
         RunnerError: a hook had failed.
     """
     if value["failure"]:
-        raise RunnerError(value["failure"])
+        raise RunnerError(value["failure"], lasting=True)  # it runs once a session
     return Handed(value["env"], value["data"])

@@ -122,7 +122,7 @@ def trial_steps(
         turn = _turn(shared, cancelled)
     except RunnerError as error:
         attempt = Attempt(shared, case, trial, directory, record_path)
-        return attempt.refuse("infrastructure", str(error)).result
+        return attempt.refuse("infrastructure", str(error), lasting=error.lasting).result
     try:
         executed = yield from execute_steps(
             shared,
@@ -171,7 +171,7 @@ def execute_steps(
     except (TemplateError, DocumentError) as error:
         return attempt.refuse("case", str(error))
     except RunnerError as error:
-        return attempt.refuse("infrastructure", str(error))
+        return attempt.refuse("infrastructure", str(error), lasting=error.lasting)
     except OSError as error:
         return attempt.refuse("infrastructure", f"the trial cannot be stored: {error}")
 
@@ -506,7 +506,12 @@ class Attempt:
         }
 
     def refuse(
-        self, kind: FailureKind, reason: str, execution: Execution | None = None
+        self,
+        kind: FailureKind,
+        reason: str,
+        execution: Execution | None = None,
+        *,
+        lasting: bool = False,
     ) -> Executed:
         """The result of a trial in which nothing can be said about the agent."""
         summary, _, detail = clean_text(reason).partition("\n")
@@ -515,6 +520,7 @@ class Attempt:
             status="error",
             kind=kind,
             reason=summary,
+            lasting=lasting,
             execution=(
                 Verdict(EXECUTION, error=summary, detail=detail) if execution or detail else None
             ),

@@ -18,6 +18,7 @@ __all__ = ["EXECUTION", "judge_execution", "last_lines", "last_said"]
 
 EXECUTION = "execution"
 
+_NOTHING = "produced nothing: no output, no file in output/, no changed file"
 _LINES = 20
 _BYTES = 8192
 
@@ -78,7 +79,7 @@ def _fault(
         if f"{usage.cost_usd:.2f}" == f"{budget:.2f}":  # a cent is too coarse to show it
             spent = f"reported cost ${usage.cost_usd:g}"
         return "budget", f"{spent} is over the budget of ${budget:.2f}"
-    return ("", "") if produced else ("agent", "produced nothing")
+    return ("", "") if produced else ("agent", _NOTHING)
 
 
 def _exit(code: int) -> str:

@@ -304,7 +304,7 @@ def _copy_project(copier: _Copier, contents: Contents) -> None:
         where = f"runner.settings.project_files lists {entry!r}"
         path = os.path.normpath(entry)
         if os.path.isabs(entry) or os.pardir in path.split(os.sep):
-            raise RunnerError(f"{where}; expected a path below the suite's directory")
+            raise RunnerError(f"{where}; expected a path below the suite's directory", lasting=True)
         if not os.path.lexists(os.path.join(root, path)):
-            raise RunnerError(f"{where}, which does not exist in {root}")
+            raise RunnerError(f"{where}, which does not exist in {root}", lasting=True)
         copier.copy_below(root, "" if path == os.curdir else path, outside=dataset)

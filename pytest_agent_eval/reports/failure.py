@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +30,10 @@ _KINDS = {
     "agent": "the agent failed",
     "timeout": "the agent ran out of time",
     "budget": "the agent went over its budget",
-    "infrastructure": "the agent could not be run (infrastructure)",
     "case": "the case cannot be used",
 }
+_HOOK = re.compile(r"hooks\.\w+\b")
+_STORING = "the trial cannot be stored"
 _RATIONALE_LINES = 4
 _INPUT_LINES = 8
 _DETAIL_LINES = 30
@@ -73,17 +75,30 @@ def _what(result: TrialResult) -> str:
     failed = [verdict for verdict in judged if verdict_state(verdict) == "failed"]
     errors = [verdict for verdict in judged if verdict.error]
     parts = []
-    if result.kind in _KINDS:
-        said = one_line(result.reason, 120)
+    kind = _infrastructure(result) if result.kind == "infrastructure" else _KINDS.get(result.kind)
+    if kind:
+        # Where no table of verdicts follows, this is the only place that says all of it.
+        said = one_line(result.reason, 120 if result.execution is not None else 0)
         if not said and result.execution is not None:
             said = one_line(result.execution.rationale, 120)
-        parts.append(_KINDS[result.kind] + (f": {said}" if said else ""))
+        parts.append(kind + (f": {said}" if said else ""))
     if failed:
         total = count(len(judged), "judge")
         parts.append(f"{len(failed)} of {total} failed: {_named(failed)}")
     if errors:
         parts.append(f"{count(len(errors), 'judge error')}: {_named(errors)}")
     return "; ".join(parts) or one_line(result.reason) or result.status
+
+
+def _infrastructure(result: TrialResult) -> str:
+    """What failed; the agent may have worked by then."""
+    if _HOOK.match(result.reason):
+        return "a hook failed (infrastructure)"
+    if result.execution is not None and not result.execution.error:
+        return "the trial could not be judged (infrastructure)"
+    if result.duration_s or result.reason.startswith(_STORING):
+        return "the infrastructure failed"
+    return "the agent could not be run (infrastructure)"
 
 
 def _named(verdicts: Sequence[Verdict]) -> str:

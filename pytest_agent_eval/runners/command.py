@@ -16,7 +16,7 @@ from pytest_agent_eval.runners.environment import (
     resolve_variables,
 )
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
-from pytest_agent_eval.runners.sandbox import sandbox_of
+from pytest_agent_eval.runners.sandbox import may_pass, sandbox_of
 from pytest_agent_eval.runners.starting import cannot_start
 
 __all__ = ["PLACEHOLDERS", "CommandRunner"]
@@ -62,7 +62,7 @@ class CommandRunner:
     def __init__(self, context: RunnerContext) -> None:
         runner = context.suite.config.runner
         if not runner.command:
-            raise RunnerError("runner.command is missing: runner.type cli needs it")
+            raise RunnerError("runner.command is missing: runner.type cli needs it", lasting=True)
         self._command = runner.command
         # ${HOME} or awk's {print}: braces of another language stay as they are written.
         self._literal = {name: f"{{{name}}}" for name in context.literal}
@@ -108,7 +108,7 @@ class CommandRunner:
         if self._sandbox and outcome.exit_code == 1 and not outcome.stdout_bytes:
             problem = self._sandbox.failure(read_tail(stderr, MAX_MESSAGE_BYTES))
             if problem:
-                raise RunnerError(problem)
+                raise RunnerError(problem, lasting=not may_pass(problem))
         failure, error = _failure(outcome, task)
         return Execution(
             output=read_tail(stdout, MAX_MESSAGE_BYTES) if outcome.stdout_bytes else "",

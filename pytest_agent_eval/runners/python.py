@@ -204,7 +204,7 @@ def describe(error: BaseException) -> str:
 def _resolve(context: RunnerContext) -> Callable[[Task], Any]:
     source = context.suite.config.runner.function
     if not source:
-        raise RunnerError("runner.function is missing: runner.type python needs it")
+        raise RunnerError("runner.function is missing: runner.type python needs it", lasting=True)
     if source.startswith(FIXTURE):
         found = _fixture(source[len(FIXTURE) :], context.fixtures)
     else:
@@ -213,7 +213,8 @@ def _resolve(context: RunnerContext) -> Callable[[Task], Any]:
     if not callable(found):
         raise RunnerError(
             f"runner.function: {source} is of type {type(found).__name__} and cannot be called; "
-            "it needs to be a function of one task"
+            "it needs to be a function of one task",
+            lasting=True,
         )
     return found  # type: ignore[no-any-return]
 
@@ -221,7 +222,8 @@ def _resolve(context: RunnerContext) -> Callable[[Task], Any]:
 def _fixture(name: str, fixtures: Mapping[str, Any]) -> Any:
     if name not in fixtures:
         raise RunnerError(
-            f"runner.function: there is no fixture {name!r}" + _nearest(name, list(fixtures))
+            f"runner.function: there is no fixture {name!r}" + _nearest(name, list(fixtures)),
+            lasting=True,
         )
     return fixtures[name]
 
@@ -237,7 +239,8 @@ def _imported(source: str, directories: tuple[str, ...]) -> Any:
             names = [item for item in dir(found) if not item.startswith("_")]
             raise RunnerError(
                 f"runner.function: {name} ({module.__file__}) has no {attribute!r}"
-                + _nearest(part, names)
+                + _nearest(part, names),
+                lasting=True,
             ) from None
     return found
 
@@ -249,15 +252,16 @@ def _module(name: str, directories: tuple[str, ...]) -> ModuleType:
         missing = error.name or ""
         if name != missing and not name.startswith(f"{missing}."):
             message = f"runner.function: importing {name} failed: there is no module {missing!r}"
-            raise RunnerError(message) from None
+            raise RunnerError(message, lasting=True) from None
         places = " or ".join(dict.fromkeys(directories))
         raise RunnerError(
             f"runner.function: there is no module {missing!r} in {places}"
-            + _nearest(missing, _modules_in(directories))
+            + _nearest(missing, _modules_in(directories)),
+            lasting=True,
         ) from None
     except (Exception, SystemExit) as error:
         said = describe(error)
-        raise RunnerError(f"runner.function: importing {name} {said}") from None
+        raise RunnerError(f"runner.function: importing {name} {said}", lasting=True) from None
 
 
 def _modules_in(directories: tuple[str, ...]) -> list[str]:

@@ -12,7 +12,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.runners.base import RunnerContext
 from pytest_agent_eval.runners.sandbox_view import Mount, View, program_mounts, view_of
 
-__all__ = ["Bubblewrap", "Sandbox", "find_bubblewrap", "sandbox_of"]
+__all__ = ["Bubblewrap", "Sandbox", "find_bubblewrap", "may_pass", "sandbox_of"]
 
 _INSTALL = "install it (apt-get install bubblewrap, dnf install bubblewrap), or use sandbox: none"
 _TRY_S = 20.0
@@ -152,32 +152,31 @@ def sandbox_of(
         bubblewrap: what :func:`find_bubblewrap` found; None to look now, if it is needed.
 
     Raises:
-        RunnerError: it is asked for and does not work here, or a setting is of another type.
+        RunnerError: it is asked for and does not work here.
     """
     runner = context.suite.config.runner
     if runner.sandbox == "none":
         return Sandbox()
     network = runner.settings.get("network", False)
-    if not isinstance(network, bool):
-        raise RunnerError(f"runner.settings.network must be true or false, not {network!r}")
-    readable, hidden = (_paths(runner.settings, name) for name in ("readable", "hidden"))
+    readable, hidden = (runner.settings.get(name, ()) for name in ("readable", "hidden"))
     found = bubblewrap or find_bubblewrap()
     if found.problem:
         if runner.sandbox == "auto":
             return Sandbox(f"sandbox: none ({found.problem})")
         missing = found.problem == "bwrap: not installed"
         hint = _INSTALL if missing else "use sandbox: none if the agent may run without one"
-        raise RunnerError(f"runner.sandbox: bubblewrap does not work here: {found.problem}; {hint}")
+        raise RunnerError(
+            f"runner.sandbox: bubblewrap does not work here: {found.problem}; {hint}",
+            lasting=not may_pass(found.problem),
+        )
     view = view_of(context.suite, str(context.rootdir), env, readable=readable, hidden=hidden)
     opened = ", with network" if network else ""
     return Sandbox(f"sandbox: bubblewrap{opened}", found, view, network)
 
 
-def _paths(settings: Mapping[str, object], name: str) -> list[str]:
-    value = settings.get(name, [])
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise RunnerError(f"runner.settings.{name} must be a list of paths, not {value!r}")
-    return list(value)
+def may_pass(problem: str) -> bool:
+    """Whether what ``bwrap`` said is of this moment: too many processes, a machine too busy."""
+    return "temporarily unavailable" in problem or "timed out" in problem
 
 
 def _option(mount: Mount) -> tuple[str, ...]:

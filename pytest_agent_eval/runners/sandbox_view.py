@@ -102,7 +102,8 @@ def view_of(
     if any(_within(place, directory) for place in (*homes, "/tmp")):
         raise RunnerError(
             f"a sandbox hides {directory}, and the suite lies right in it; give the suite a "
-            "directory of its own"
+            "directory of its own",
+            lasting=True,
         )
     rootdir = os.path.realpath(rootdir)
     project = _project(directory, rootdir, private)

@@ -12,6 +12,11 @@ from pytest_agent_eval.runners.descriptors import limit, make_more_room, make_ro
 
 __all__ = ["cannot_start", "start"]
 
+_PASSING = frozenset(
+    {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETXTBSY, errno.EINTR, errno.EIO}
+)
+"""Reasons that may be gone in a moment: all others are of the command itself."""
+
 _EACH = 5
 """Descriptors: two pipes, two logs, and one that tells the end of the process."""
 
@@ -23,7 +28,7 @@ def start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.P
         RunnerError: it cannot be started.
     """
     if not argv or not argv[0]:
-        raise RunnerError("the command is empty")
+        raise RunnerError("the command is empty", lasting=True)
     while True:
         try:
             make_room()
@@ -47,7 +52,8 @@ def cannot_start(
     error: OSError | ValueError, argv: Sequence[str], cwd: str, env: Mapping[str, str]
 ) -> RunnerError:
     """What a person is told when ``argv`` cannot be started because of ``error``."""
-    return RunnerError(_explain(error, argv, cwd, env))
+    passing = isinstance(error, OSError) and error.errno in _PASSING
+    return RunnerError(_explain(error, argv, cwd, env), lasting=not passing)
 
 
 def _explain(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -273,7 +274,8 @@ def test_unknown_fixture_is_explained(project: Project) -> None:
     project.case("case-001")
     result = project.run("--agent-eval")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*fixture 'nobody' not found*"])
+    result.stdout.fnmatch_lines(["*(infrastructure): eval.yaml:*: runner.function:*"])
+    assert project.results()["case-001"].kind == "infrastructure"
 
 
 def test_workspaces_follow_pytests_retention_policy(verdicts: Project) -> None:
@@ -323,3 +325,56 @@ def test_a_case_that_another_plugin_runs_again_is_tried_again(project: Project) 
     stored = project.results()["case-001"]
     assert stored.record == "cases/case-001/1.2"
     assert (project.latest / stored.record / "record.json").is_file()
+
+
+AGENT_FIXTURE = "dataset: {path: cases}\nrunner:\n  type: python\n  function: fixture:my_agnet\n"
+FIXTURES = """\
+import pytest
+
+@pytest.fixture
+def my_agent():
+    return lambda task: "done"
+
+@pytest.fixture(params=[1, 2])
+def both(request):
+    return lambda task: "done"
+
+@pytest.fixture
+def needs_more(not_there):
+    return lambda task: "done"
+
+@pytest.fixture
+def raises():
+    raise ValueError("no model here")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "my_agnet",
+            [
+                "*eval.yaml:4: runner.function: there is no fixture 'my_agnet';*",
+                "*did you mean 'my_agent'?*conftest.py*",
+            ],
+        ),
+        ("zzzzzz", ["*there is no fixture 'zzzzzz'; the*project has both, my_agent, needs*"]),
+        ("both", ["*eval.yaml:4: runner.function: fixture 'both' has params*"]),
+        ("needs_more", ["*def needs_more(not_there)*", "*fixture 'not_there' not found*"]),
+        ("raises", ["conftest.py:17: ValueError", "*no model here*"]),
+    ],
+)
+def test_a_fixture_that_is_no_agent(project: Project, name: str, lines: list[str]) -> None:
+    project.suite(AGENT_FIXTURE.replace("my_agnet", name))
+    project.write("conftest.py", FIXTURES)
+    project.cases(2)
+    result = project.run("--agent-eval")
+    result.assert_outcomes(errors=2)
+    text = " ".join(line.strip() for line in result.outlines)
+    for line in lines:
+        assert fnmatch.fnmatch(text, f"*{line}*"), line
+    # What went wrong is not in this package, and it is told without 30 names of fixtures.
+    result.stdout.no_fnmatch_line("*items.py*")
+    if name != "needs_more":
+        result.stdout.no_fnmatch_line("*tmp_path_factory*")

@@ -139,3 +139,27 @@ def test_a_pipeline_with_runners_of_its_own(project: Project) -> None:
     )
     project.cases(2)
     project.subprocess("--agent-eval").assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(("phase", "tried"), [("before_scoring", 1), ("before_each", 3)])
+def test_a_failing_hook_is_not_said_to_be_the_agent(
+    project: Project, phase: str, tried: int
+) -> None:
+    """What runs once a session fails once; what runs for each case may work the next time."""
+    project.suite(
+        f"""\
+        dataset: {{path: cases}}
+        runner: {{type: cli, command: echo done}}
+        execution: {{retries: {tried - 1 or 2}}}
+        hooks: {{{phase}: [{{command: "exit 3"}}]}}
+        judges: [{{name: any, check: return True}}]
+        """
+    )
+    project.cases(1)
+    result = project.run("--agent-eval")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([f"case-001: a hook failed (infrastructure): hooks.{phase}*"])
+    result.stdout.no_fnmatch_line("*could not be run*")
+    assert project.results()["case-001"].record.startswith("cases/case-001/1")
+    attempts = project.results()["case-001"].notes
+    assert sum("attempt" in note for note in attempts) == tried - 1

@@ -162,6 +162,36 @@ def test_what_the_infrastructure_lost_is_tried_again_and_every_attempt_is_paid(
     assert project.summary()["usage"]["cost_usd"] == 1.25
 
 
+@pytest.mark.parametrize(
+    ("runner", "said"),
+    [
+        ('{type: python, function: "needs:run"}', "no module 'not_installed'"),
+        ('{type: python, function: "needs_not:run"}', "cannot be called"),
+        ('{type: python, function: "fixture:nobody"}', "no fixture 'nobody'"),
+        ("{type: cli, command: no-such-program-here}", "was not found"),
+        ("{type: cli, command: ./agent.sh}", "is not executable"),
+        ("{type: cli, command: ./agent.sh, settings: {project_files: [x]}}", "does not exist in"),
+    ],
+)
+def test_what_would_be_the_same_again_is_not_tried_again(
+    project: Project, runner: str, said: str
+) -> None:
+    project.suite(
+        f"dataset: {{path: cases}}\nrunner: {runner}\nexecution: {{retries: 2}}\n"
+        "judges: [{name: done, check: return True}]\n"
+    )
+    project.write("needs.py", "import not_installed\n")
+    project.write("needs_not.py", "run = 3\n")
+    project.write("agent.sh", "echo done\n")
+    project.cases(1)
+    project.run("--agent-eval").assert_outcomes(errors=1)
+    result = project.results()["case-001"]
+    assert said in result.reason
+    assert result.lasting
+    assert result.notes == ()  # would name each attempt
+    assert result.record in ("", "cases/case-001/1")
+
+
 # -- the budget of a session -------------------------------------------------------------------
 
 

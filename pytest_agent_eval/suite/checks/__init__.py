@@ -17,6 +17,7 @@ from pytest_agent_eval.suite.checks.outputs import check_outputs
 from pytest_agent_eval.suite.checks.permissions import check_permissions
 from pytest_agent_eval.suite.checks.reward import check_reward
 from pytest_agent_eval.suite.checks.runner import check_runner
+from pytest_agent_eval.suite.checks.settings import check_settings
 from pytest_agent_eval.suite.checks.thresholds import check_thresholds
 from pytest_agent_eval.suite.checks.tools import check_tools
 from pytest_agent_eval.suite.findings import Findings, block
@@ -30,6 +31,7 @@ def check(data: Mapping[str, Any], findings: Findings, known: Known, directory: 
     check_dataset(data, findings)
     check_execution(data, findings, known)
     check_runner(block(data, "runner"), ("runner",), findings, known)
+    check_settings(data, findings, directory)
     check_permissions(data, findings)
     check_tools(data, findings)
     check_outputs(data, findings)

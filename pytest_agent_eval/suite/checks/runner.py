@@ -41,7 +41,6 @@ def check_runner(runner: Mapping[str, Any], place: Place, findings: Findings, kn
     if kind == "codex" and runner.get("workspace_mode") == "repo":
         findings.problem((*place, "workspace_mode"), "codex cannot run with workspace_mode repo")
     check_environment(runner.get("env"), (*place, "env"), findings)
-    _check_path_lists(runner, place, findings)
 
 
 def _check_command(runner: Mapping[str, Any], kind: str, place: Place, findings: Findings) -> None:
@@ -75,28 +74,3 @@ def _check_function(runner: Mapping[str, Any], kind: str, place: Place, findings
 def _is_misspelt(function: Any) -> bool:
     # An empty one, or no string, is reported by the model.
     return isinstance(function, str) and bool(function.strip()) and not _FUNCTION.match(function)
-
-
-_PATH_LISTS = {"project_files": "the suite's directory", "unprotected": "the checkout"}
-"""Lists of paths among the settings, and what they are relative to."""
-
-
-def _check_path_lists(runner: Mapping[str, Any], place: Place, findings: Findings) -> None:
-    settings = runner.get("settings")
-    for key, base in _PATH_LISTS.items():
-        paths = settings.get(key) if isinstance(settings, dict) else None
-        if paths is None:
-            continue
-        where = (*place, "settings", key)
-        if not isinstance(paths, list):
-            findings.problem(where, f"must be a list of paths, relative to {base}")
-            continue
-        for index, path in enumerate(paths):
-            if (
-                not isinstance(path, str)
-                or not path.strip()
-                or path.startswith(("/", "\\", "~"))
-                or ".." in path.replace("\\", "/").split("/")
-            ):
-                message = f"must be a path relative to {base}, without .."
-                findings.problem((*where, index), message)

@@ -124,7 +124,7 @@ def test_the_stored_trial_gives_the_same_record(bench: Bench) -> None:
     [
         ("echo x; exit 3", "agent", "exited with status 3"),
         ("echo x; kill -SEGV $$", "agent", "killed by signal 11 (SIGSEGV)"),
-        ("true", "agent", "produced nothing"),
+        ("true", "agent", "produced nothing: no output, no file in output/, no changed file"),
         ("echo '{\"cost_usd\": 2}' > output/metrics.json", "budget", None),
         ("echo x; echo '{\"cost_usd\": 1.2}' > output/metrics.json", "budget", None),
     ],

@@ -102,8 +102,42 @@ record     .agent-eval/runs/r/cases/case-002/1"""
             "case-002: the agent failed: exit status 3",
         ),
         (
-            trial(kind="infrastructure", execution=None, status="error", reason="no such command"),
+            trial(
+                kind="infrastructure",
+                execution=None,
+                status="error",
+                reason="no such command",
+                duration_s=0.0,
+            ),
             "case-002: the agent could not be run (infrastructure): no such command",
+        ),
+        (
+            trial(kind="infrastructure", status="error", reason="hooks.before_scoring[0]: status 3"),
+            "case-002: a hook failed (infrastructure): hooks.before_scoring[0]: status 3",
+        ),
+        (
+            trial(kind="infrastructure", status="error", reason="no place on the disk"),
+            "case-002: the trial could not be judged (infrastructure): no place on the disk",
+        ),
+        (
+            trial(
+                kind="infrastructure",
+                status="error",
+                reason="the provider is down",
+                execution=Verdict("execution", error="the provider is down"),
+                duration_s=1.5,
+            ),
+            "case-002: the infrastructure failed: the provider is down",
+        ),
+        (
+            trial(
+                kind="infrastructure",
+                status="error",
+                reason="the trial cannot be stored: no place",
+                execution=None,
+                duration_s=0.0,
+            ),
+            "case-002: the infrastructure failed: the trial cannot be stored: no place",
         ),
         (trial(kind="case", execution=None), "case-002: the case cannot be used"),
         (trial(SCHEMA, variant="new", trial=2),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.redaction import Secrets
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+from pytest_agent_eval.runners.starting import cannot_start
 from tests.unit.runners.processes import marked
 
 PYTHON = sys.executable
@@ -407,3 +409,14 @@ def test_it_also_works_where_the_system_cannot_tell_the_end(
     assert outcome.exit_code == 4
     outcome = run(tmp_path, "sleep", "60", timeout=0.3, trial_id=trial_id)
     assert outcome.timed_out
+
+
+@pytest.mark.parametrize(
+    ("number", "lasting"),
+    [(errno.ENOENT, True), (errno.EACCES, True), (errno.EAGAIN, False), (errno.EMFILE, False)],
+)
+def test_what_cannot_be_started_now_and_what_never(
+    tmp_path: Path, number: int, lasting: bool
+) -> None:
+    error = cannot_start(OSError(number, os.strerror(number)), ["agent"], str(tmp_path), {})
+    assert error.lasting == lasting

@@ -344,19 +344,6 @@ def test_the_suite_in_a_home_itself(project: Project, monkeypatch: pytest.Monkey
         project.runner("true")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"network": "yes"}, "runner.settings.network must be true or false, not 'yes'"),
-        ({"readable": "~/.config"}, "runner.settings.readable must be a list of paths"),
-        ({"hidden": [1]}, "runner.settings.hidden must be a list of paths"),
-    ],
-)
-def test_settings_of_another_type(project: Project, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(RunnerError, match=message):
-        project.runner("true", settings=settings)
-
-
 def test_without_bubblewrap_it_is_an_error(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,3 +125,82 @@ def test_wrong_unprotected_paths(problems: Any, paths: str) -> None:
     (path,) = found
     assert path.startswith("runner.settings.unprotected")
     assert "relative to the checkout" in found[path]
+
+
+CLI = "type: cli, command: x"
+
+
+@pytest.mark.parametrize(
+    ("runner", "found"),
+    [
+        (
+            f"{{{CLI}, sandbox: bubblewrap, settings: {{hiden: [a.py], netwrok: true}}}}",
+            {
+                "hiden": "unknown key; did you mean hidden?",
+                "netwrok": "unknown key; did you mean network?",
+            },
+        ),
+        (
+            f"{{{CLI}, settings: {{Project-Files: [a]}}}}",
+            {"Project-Files": "did you mean project_"},
+        ),
+        (f"{{{CLI}, settings: {{hide: [a]}}}}", {"hide": "did you mean hidden?"}),
+        (
+            "{type: python, function: 'a:b', settings: {unprotect: [a]}}",
+            {"unprotect": "unprotecte"},
+        ),
+        (f"{{{CLI}, sandbox: auto, settings: {{model: x}}}}", {"model": "keys here: hidden, net"}),
+        (f"{{{CLI}, sandbox: auto, settings: {{network: 'no'}}}}", {"network": "true or false"}),
+        (f"{{{CLI}, sandbox: auto, settings: {{readable: a}}}}", {"readable": "list of paths"}),
+        (f"{{{CLI}, sandbox: auto, settings: {{hidden: [3]}}}}", {"hidden[0]": "a path, not 3"}),
+    ],
+)
+def test_misspelt_settings(problems: Any, runner: str, found: dict[str, str]) -> None:
+    said = problems(f"runner: {runner}\n")
+    assert list(said) == [f"runner.settings.{key}" for key in found]
+    for key, words in found.items():
+        assert words in said[f"runner.settings.{key}"]
+
+
+def test_a_setting_of_another_tool_is_a_warning(load: Any, warnings_of: Any) -> None:
+    runner = f"runner: {{{CLI}, settings: {{network_policy: open, x-mine: 1}}}}\n"
+    assert load(runner).config.runner.settings["network_policy"] == "open"
+    said = warnings_of(runner)
+    assert list(said) == ["runner.settings.network_policy"]
+    assert "ignored: type cli has no such setting" in said["runner.settings.network_policy"]
+
+
+@pytest.mark.parametrize("kind", ["claude-code", "codex", "litellm", "responses-api", "rocket"])
+def test_settings_of_other_types_are_free(warnings_of: Any, kind: str) -> None:
+    known = Known(runner_types=BUILTIN_RUNNER_TYPES | {"rocket"})
+    text = f"execution: {{prompt: a}}\nrunner: {{type: {kind}, settings: {{hiden: 1, model: x}}}}\n"
+    assert warnings_of(text, known) == {}
+
+
+def test_misspelt_settings_of_a_step_and_of_a_variant(problems: Any) -> None:
+    found = problems(
+        f"""
+        runner: {{{CLI}, sandbox: bubblewrap}}
+        execution:
+          steps:
+            - {{id: a, prompt: x, runner: {{settings: {{secret: [a]}}}}}}
+            - {{id: b, prompt: x, runner: {{type: claude-code, settings: {{secret: [a]}}}}}}
+        variants: {{v: {{runner: {{settings: {{hiden: [a]}}}}}}}}
+        """
+    )
+    assert list(found) == [
+        "execution.steps[0].runner.settings.secret",
+        "variants.v.runner.settings.hiden",
+    ]
+
+
+def test_hiding_what_is_not_there(problems: Any, warnings_of: Any, tmp_path: Any) -> None:
+    (tmp_path / "agent.py").touch()
+    runner = f"runner: {{{CLI}, sandbox: bubblewrap, settings: {{hidden: [%s]}}}}\n"
+    found = problems(runner % "agent.py, agnet.py")
+    assert list(found) == ["runner.settings.hidden[1]"]
+    assert "there is no agnet.py" in found["runner.settings.hidden[1]"]
+    assert "did you mean agent.py?" in found["runner.settings.hidden[1]"]
+    # A place of one machine may be missing on another.
+    said = warnings_of(runner % "/no/such/place")
+    assert "there is no /no/such/place on this machine" in said["runner.settings.hidden[0]"]
