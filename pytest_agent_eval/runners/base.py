@@ -104,7 +104,14 @@ class Execution:
 
 
 class Runner(Protocol):
-    """Carries out tasks; used from several threads at once, so it keeps no state of a task."""
+    """Carries out tasks; used from several threads at once, so it keeps no state of a task.
+
+    What a runner may have besides:
+
+    - ``is_async``, a bool: its agent is awaited in the event loop.
+    - ``lets_others_work``, a bool: it gives the baton away wherever it waits, and so is called with
+      the baton held. While any other runner is at work the baton is with others.
+    """
 
     def run(self, task: Task) -> Execution:
         """Carry out one task. Returns also when the agent failed.
