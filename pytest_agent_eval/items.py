@@ -5,7 +5,6 @@ The only file of the package that touches what pytest does not call public.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Iterator
@@ -173,6 +172,8 @@ class CaseItem(pytest.Function):
             several = found[-1].params is not None
             hint = "an agent needs one value; use variants to compare several"
             return f"fixture {name!r} has params, and {hint}" if several else ""
+        import difflib  # not at start-up, where nothing else needs it
+
         # pytest keeps the names in another place in each version, and says them in one way.
         said = pytest.FixtureLookupError(name, self._request).formatrepr().errorstring
         others = re.findall(r"[\w]+", said.partition("available fixtures: ")[2].partition("\n")[0])
