@@ -106,7 +106,7 @@ def run_row(path: Path) -> RunRow:
         name=path.name,
         started=str(header.get("started") or ""),
         state=state_of(path, header),
-        suites=tuple(names),
+        suites=tuple(dict.fromkeys(names)),
         cases=totals.get("cases") or {},
         gates_missed=totals.get("gates_missed"),
         cost_usd=totals.get("cost_usd"),
@@ -130,7 +130,8 @@ def _counted(path: Path, notes: list[str]) -> dict[str, Any]:
         return {}
     # That the header cannot be read has been said.
     notes += [note for note in run.notes if not note.startswith(str(path))]
-    infos = [SuiteInfo(key, key) for key in dict.fromkeys(r.suite for r in run.results)]
+    keys = dict.fromkeys((result.suite, result.variant) for result in run.results)
+    infos = [SuiteInfo(key, key, variant) for key, variant in keys]
     summary = summarise(infos, run.results, superseded=run.superseded, gate_mode="never")
     return {**run_totals(summary.to_yaml_dict()), "gates_missed": None}
 

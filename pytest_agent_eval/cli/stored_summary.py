@@ -16,6 +16,9 @@ from pytest_agent_eval.runs.stored import StoredRun
 
 __all__ = ["stored_summary"]
 
+_Key = tuple[str, str | None]
+"""A suite, and its variant where it has some."""
+
 
 def stored_summary(run: StoredRun) -> Summary:
     """Aggregates from the stored results; gates as they were decided, from ``summary.yaml``.
@@ -34,33 +37,45 @@ def stored_summary(run: StoredRun) -> Summary:
     return replace(
         summary,
         suites=tuple(
-            replace(suite, gates=decided[suite.info.key]) if suite.info.key in decided else suite
+            replace(suite, gates=decided[key]) if (key := _key(suite.info)) in decided else suite
             for suite in summary.suites
         ),
     )
 
 
+def _key(info: SuiteInfo) -> _Key:
+    return info.key, info.variant
+
+
 def _infos(run: StoredRun) -> list[SuiteInfo]:
-    judges: dict[str, dict[str, None]] = {}
+    judges: dict[_Key, dict[str, None]] = {}
     for result in run.results:
-        names = judges.setdefault(result.suite, {})
+        names = judges.setdefault((result.suite, result.variant), {})
         names.update(dict.fromkeys(verdict.judge for verdict in result.verdicts))
     entries = run.header.get("suites")
     known = {
-        str(entry.get("key") or entry.get("file")): entry
+        (str(entry.get("key") or entry.get("file")), _text_or_none(entry.get("variant"))): entry
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
     }
+    told = {suite: entry for (suite, _), entry in known.items()}
+    varied = {suite for suite, variant in judges if variant is not None}
     infos = []
-    for key in dict.fromkeys((*known, *judges)):
-        entry = known.get(key, {})
-        info = _told(entry)
+    for suite, variant in dict.fromkeys((*known, *judges)):
+        if variant is None and suite in varied and (suite, None) not in judges:
+            continue  # an entry that does not say which variants there are; the results do
+        entry = told.get(suite, {})
+        info = _told(known.get((suite, variant), {}))
         if info is None:
-            name = str(entry.get("name") or key)
-            found = tuple(JudgeInfo(judge) for judge in judges.get(key, ()))
-            info = SuiteInfo(key, name, file=key, judges=found)
+            name = str(entry.get("name") or suite)
+            found = tuple(JudgeInfo(judge) for judge in judges.get((suite, variant), ()))
+            info = SuiteInfo(suite, name, variant, file=suite, judges=found)
         infos.append(info)
     return infos
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _told(entry: Mapping[str, Any]) -> SuiteInfo | None:
@@ -73,16 +88,20 @@ def _told(entry: Mapping[str, Any]) -> SuiteInfo | None:
         return None
 
 
-def _gates(run: StoredRun) -> dict[str, tuple[Gate, ...]]:
-    """Suite -> its gates; nothing where ``summary.yaml`` is not there or is something else."""
+def _gates(run: StoredRun) -> dict[_Key, tuple[Gate, ...]]:
+    """Suite and variant -> its gates; nothing where ``summary.yaml`` cannot be used."""
     try:
         data = read_document(run.path / "summary.yaml")
         several = data.get("suites")
         suites = list(several.values()) if isinstance(several, dict) else [data]
-        return {
-            str(suite["file"]): tuple(_gate(str(suite["file"]), gate) for gate in suite["gates"])
-            for suite in suites
-        }
+        found: dict[_Key, list[Gate]] = {}
+        for suite in suites:
+            key = str(suite["file"])
+            for variant in suite.get("variants") or (None,):
+                found[key, variant] = []
+            for gate in suite["gates"]:
+                found[key, gate.get("variant")].append(_gate(key, gate))
+        return {key: tuple(gates) for key, gates in found.items()}
     except (DocumentError, AttributeError, KeyError, TypeError):
         return {}
 
@@ -101,4 +120,5 @@ def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
         reason=str(data.get("reason", "")),
         split=data.get("split"),
         confidence=data.get("confidence"),
+        variant=data.get("variant"),
     )

@@ -24,9 +24,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a suite ran, by split (``dev``, ``holdout``), in cases.
-
-    A case that runs in several variants counts once for each.
+    """How much of a suite, or of one variant of it, ran, by split (``dev``, ``holdout``), in cases.
 
     Attributes:
         total: cases of the dataset, after the suite's own filters.
@@ -75,6 +73,7 @@ class Gate:
         reason: why it was missed without a value, missed by its interval, or not decided.
         split: ``dev``, ``holdout``, or None for all cases.
         confidence: that the interval must clear the bound at, or None for the point estimate.
+        variant: of the suite, or None where it has none.
     """
 
     suite: str
@@ -88,6 +87,12 @@ class Gate:
     reason: str = ""
     split: str | None = None
     confidence: float | None = None
+    variant: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The judge, with ``[variant]`` where the suite has variants."""
+        return f"{self.judge} [{self.variant}]" if self.variant else self.judge
 
     @property
     def operator(self) -> str:
@@ -105,6 +110,8 @@ class Gate:
             "interval": self.interval.to_dict() if self.interval else None,
             "cases": self.cases,
         }
+        if self.variant:
+            data["variant"] = self.variant
         if self.split:
             data["split"] = self.split
         if self.confidence is not None:

@@ -38,7 +38,7 @@ def summary_lines(
     stored_in: str = "",
     notes: Sequence[str] = (),
 ) -> list[Line]:
-    """The section's lines, for all suites.
+    """The section's lines, for all suites and each of their variants.
 
     Args:
         summary: of the run.
@@ -74,7 +74,7 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         for status in _STATUSES
         if (number := suite.statuses.get(status, 0))
     )
-    heading = f"{one_line(suite.info.name)}: {counts or 'no case ran'}"
+    heading = f"{one_line(suite.info.label)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     lines += _judge_lines(suite, width, verbosity)
     lines += _tolerated(suite.cases, width, verbosity)
@@ -154,7 +154,7 @@ def _usage(suite: SuiteSummary) -> str:
 
 def gate_text(gate: Gate) -> str:
     """``GATE answer min_mean >= 3.5: 3.72 [3.41, 4.02] over 40 cases -> passed``."""
-    head = f"GATE {one_line(gate.judge)} {gate.key} {gate.operator} {gate.bound:g}"
+    head = f"GATE {one_line(gate.name)} {gate.key} {gate.operator} {gate.bound:g}"
     modifiers = [gate.split] if gate.split else []
     if gate.confidence is not None:
         modifiers.append(f"at {100 * gate.confidence:g} %")

@@ -194,3 +194,17 @@ def test_the_files_of_every_record(runs: Path, command: Command) -> None:
     assert command("show", "--files")[1].count("files/out.txt") == 2
     data = json.loads(command("show", "--json", "--files")[1])
     assert [len(item["files"]) for item in data["trials"]] == [2, 2]
+
+
+@pytest.mark.parametrize("header", [{}, {"suites": [{"file": "evals/eval.yaml", "name": "g"}]}])
+def test_each_variant_is_shown_also_where_the_header_names_none(
+    runs: Path, command: Command, header: dict[str, object]
+) -> None:
+    results = trial("a", variant="x"), trial("a", variant="y", value=False)
+    store(runs, *results, name="run", **header).close()
+    out = command("show")[1]
+    name = "g" if header else "evals/eval.yaml"
+    assert f"\n{name} [x]: 1 passed\n  polite  dev  pass rate 1.00" in out
+    assert f"\n{name} [y]: 1 failed\n  polite  dev  pass rate 0.00" in out
+    assert f"\n{name}: " not in out
+    assert "1 failed, 1 passed" in command("runs")[1]

@@ -139,7 +139,8 @@ def test_several_trials_of_a_case_are_one_entry() -> None:
 
 def test_variants_are_cases_of_their_own() -> None:
     results = [trial("a", Verdict("j", True), variant=v) for v in ("old", "new")]
-    assert list(summarise([info(2)], results).to_yaml_dict()["per_case"]) == ["a[old]", "a[new]"]
+    infos = [info(1, variant=variant) for variant in ("old", "new")]
+    assert list(summarise(infos, results).to_yaml_dict()["per_case"]) == ["a[old]", "a[new]"]
 
 
 def test_a_case_without_a_result_leaves_the_run_incomplete_and_gates_undecided() -> None:
@@ -196,7 +197,7 @@ def test_a_suite_survives_json() -> None:
         thresholds={"j": {"min_mean": 3.5, "split": "dev"}},
         judges=(JudgeInfo("j", "llm", (1, 5), True),),
         without_group=2,
-        variants=("a", "b"),
+        variant="a",
     )
     assert SuiteInfo.from_dict(json.loads(json.dumps({**suite.to_dict(), "new": 1}))) == suite
 
