@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_agent_eval.evidence.aggregate import Aggregate, CaseScore, JudgeInfo, combine
@@ -32,12 +32,15 @@ class Coverage:
         finished: those with a result.
         half: the split that was asked for, which is then all that a gate without a split is
             about; None when none was.
+        left_out: of those without a result the ones that lack it, or that of one of their trials,
+            because the session's budget was spent.
     """
 
     total: Mapping[str, int]
     selected: Mapping[str, int]
     finished: Mapping[str, int]
     half: str | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def gap(self, split: str | None) -> str:
         """What is missing for a gate on ``split`` (None: on all cases), or empty.
@@ -55,7 +58,10 @@ class Coverage:
         if selected < total:
             return f"{selected} of {total} {what} selected"
         if finished < selected:
-            return f"{finished} of {selected} {what} have a result"
+            reason = f"{finished} of {selected} {what} have a result"
+            if any(self.left_out.get(half, 0) for half in halves):
+                return f"incomplete: {reason}, the session's budget is spent"
+            return reason
         return ""
 
 

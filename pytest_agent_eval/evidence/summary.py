@@ -235,6 +235,7 @@ class SuiteSummary:
                 "total": dict(self.coverage.total),
                 "selected": dict(self.coverage.selected),
                 "finished": dict(self.coverage.finished),
+                "left_out": dict(self.coverage.left_out),
             },
             "notes": list(self.claims),
             "usage": self.totals.to_dict(),
@@ -372,13 +373,13 @@ def _suite(
     confidence: float,
 ) -> SuiteSummary:
     cases = case_outcomes(results, info.pass_rule)
-    finished = dict.fromkeys(HALVES, 0)
+    finished, left_out = dict.fromkeys(HALVES, 0), dict.fromkeys(HALVES, 0)
     statuses: dict[str, int] = {}
     for case in cases:
         statuses[case.status] = statuses.get(case.status, 0) + 1
-        if case.ran:
-            finished[case.split] = finished.get(case.split, 0) + 1
-    coverage = Coverage(info.total, info.selected, finished, info.half)
+        counts = left_out if case.left_out else finished
+        counts[case.split] = counts.get(case.split, 0) + 1
+    coverage = Coverage(info.total, info.selected, finished, info.half, left_out)
     scores = case_scores(results, info.judges)
     present = {case.split for case in cases}
     aggregates = tuple(

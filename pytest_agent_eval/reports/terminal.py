@@ -58,11 +58,25 @@ def summary_lines(
         lines += _suite_lines(suite, width, verbosity)
     for note in notes:
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
+    left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
+    if left:
+        lines += [Line(text, "yellow") for text in hanging(_left_out(summary, left), width)]
     if summary.interrupted:
         lines.append(Line("incomplete: the run ended before its last case", "yellow"))
     if stored_in:
         lines.append(Line(f"stored in {one_line(stored_in)}"))
     return lines
+
+
+def _left_out(summary: Summary, left: int) -> str:
+    partly = any(
+        0 < case.left_out < len(case.trials) for suite in summary.suites for case in suite.cases
+    )
+    what = f"{count(left, 'case')} {'was' if left == 1 else 'were'} not run"
+    return (
+        f"incomplete: {what}{', or not to the end,' if partly else ''} because the session's "
+        "budget is spent; go on with --agent-eval-resume"
+    )
 
 
 def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:

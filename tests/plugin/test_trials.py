@@ -193,11 +193,51 @@ def test_no_trial_starts_once_the_budget_is_spent(
     assert summary["complete"] is False
     skipped = Counter(result.reason for result in project.results().values() if result.reason)
     assert all("the session's budget of $2 is spent" in reason for reason in skipped)
-    assert summary["gates"][0]["outcome"] != "passed"
+    (gate,) = summary["gates"]
+    assert gate["outcome"] == "not decided"
+    incomplete = f"incomplete: {ran} of 12 cases have a result, the session's budget is spent"
+    assert gate["reason"] == incomplete
+    said = [
+        f"GATE good min_pass_rate >= 0.9: not decided ({incomplete})",
+        f"incomplete: {12 - ran} cases were not run because the session's budget is spent; go on*",
+    ]
+    result.stdout.fnmatch_lines(said)
+    assert "go on with --agent-eval-resume" in " ".join(result.stdout.str().split())
+    shown = stored(project, "show")
+    pytest.LineMatcher(shown.splitlines()).fnmatch_lines(
+        [f"*{ran} passed, {12 - ran} skipped", *said, "skipped  case-* not run: the session's *"]
+    )
+    assert "state         incomplete, exit status 0\n" in shown
+    assert shown.count("not run: the session's budget of $2 is spent") == 12 - ran
+    assert f"{12 - ran} skipped" in stored(project, "runs")
+    assert " incomplete " in stored(project, "runs")
     assert not list(project.latest.glob("spent-*"))
     again = project.run("--agent-eval", "--agent-eval-resume")
     again.assert_outcomes(passed=12)
     assert project.summary()["usage"]["cost_usd"] == 6.0
+
+
+def test_a_case_whose_last_trials_were_left_out_has_not_passed(project: Project) -> None:
+    flaky(
+        project,
+        {"one": 9, "two": 9},
+        trials=4,
+        parallelism=1,
+        rest="thresholds: {good: {min_pass_rate: 0.9}}\n",
+    )
+    result = project.run("--agent-eval", "--agent-eval-max-cost", "0.5", "-rs")
+    assert result.ret == 0
+    result.assert_outcomes(skipped=2)
+    summary = project.summary()
+    assert summary["complete"] is False
+    assert sum(summary["coverage"]["left_out"].values()) == 2
+    assert summary["gates"][0]["outcome"] == "not decided"
+    result.stdout.fnmatch_lines(["incomplete: 2 cases were not run, or not to the end, because *"])
+    assert "2 skipped" in stored(project, "show")
+    again = project.run("--agent-eval", "--agent-eval-resume")
+    again.assert_outcomes(passed=2)
+    assert "incomplete" not in again.stdout.str() + stored(project, "show")
+    assert "complete " in stored(project, "runs")
 
 
 def test_a_budget_of_nothing_starts_nothing(project: Project) -> None:
