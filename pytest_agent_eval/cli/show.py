@@ -146,7 +146,9 @@ def _run_data(run: StoredRun, files: bool) -> dict[str, Any]:
 def _run_lines(run: StoredRun, columns: int, files: bool) -> Iterator[Line]:
     yield from _head(run, columns)
     yield Line("")
-    yield from summary_lines(stored_summary(run), width=columns, verbosity=1, notes=run.notes)
+    yield from summary_lines(
+        stored_summary(run), width=columns, verbosity=1, run=run.path.name, notes=run.notes
+    )
     rows: list[tuple[str, str, str, TrialResult | None]] = [
         (result.status, _row_name(result), result.reason, result) for result in run.results
     ]

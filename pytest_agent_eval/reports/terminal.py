@@ -36,6 +36,7 @@ def summary_lines(
     width: int = 80,
     verbosity: int = 0,
     stored_in: str = "",
+    run: str = "",
     notes: Sequence[str] = (),
 ) -> list[Line]:
     """The section's lines, for all suites and each of their variants.
@@ -46,6 +47,7 @@ def summary_lines(
         verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on all
             names of tolerated cases and the method of each interval.
         stored_in: the run directory as it should be printed; empty if nothing was stored.
+        run: name of a stored run that is shown later, when it may not be the latest any more.
         notes: more sentences worth a line (a torn line, a warning of the run).
     """
     lines: list[Line] = []
@@ -60,7 +62,7 @@ def summary_lines(
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
     left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
     if left:
-        lines += [Line(text, "yellow") for text in hanging(_left_out(summary, left), width)]
+        lines += [Line(text, "yellow") for text in hanging(_left_out(summary, left, run), width)]
     if summary.interrupted:
         lines.append(Line("incomplete: the run ended before its last case", "yellow"))
     if stored_in:
@@ -68,14 +70,14 @@ def summary_lines(
     return lines
 
 
-def _left_out(summary: Summary, left: int) -> str:
+def _left_out(summary: Summary, left: int, run: str) -> str:
     partly = any(
         0 < case.left_out < len(case.trials) for suite in summary.suites for case in suite.cases
     )
     what = f"{count(left, 'case')} {'was' if left == 1 else 'were'} not run"
     return (
         f"incomplete: {what}{', or not to the end,' if partly else ''} because the session's "
-        "budget is spent; go on with --agent-eval-resume"
+        f"budget is spent; go on with --agent-eval-resume{f'={one_line(run)}' if run else ''}"
     )
 
 

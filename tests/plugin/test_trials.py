@@ -207,12 +207,14 @@ def test_no_trial_starts_once_the_budget_is_spent(
     pytest.LineMatcher(shown.splitlines()).fnmatch_lines(
         [f"*{ran} passed, {12 - ran} skipped", *said, "skipped  case-* not run: the session's *"]
     )
+    went_on = f"go on with --agent-eval-resume={project.latest.name}"
+    assert went_on in " ".join(shown.split()), "it may not be the latest any more"
     assert "state         incomplete, exit status 0\n" in shown
     assert shown.count("not run: the session's budget of $2 is spent") == 12 - ran
     assert f"{12 - ran} skipped" in stored(project, "runs")
     assert " incomplete " in stored(project, "runs")
     assert not list(project.latest.glob("spent-*"))
-    again = project.run("--agent-eval", "--agent-eval-resume")
+    again = project.run("--agent-eval", f"--agent-eval-resume={project.latest.name}")
     again.assert_outcomes(passed=12)
     assert project.summary()["usage"]["cost_usd"] == 6.0
 
