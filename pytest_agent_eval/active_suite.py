@@ -39,7 +39,7 @@ class ActiveSuite:
         key: its file relative to the root directory, with slashes.
         asked: its cases run; otherwise they are collected and skipped.
         cases: the cases that belong to the dataset, after :meth:`read_cases`.
-        selected: those of them that the selection left.
+        selected: those of them that the selection left, each with the variant in which it runs.
         half: the split that was asked for, or None.
         variants: names of the variants that run; ``(None,)`` where the suite has none.
         one_at_a_time: why its cases run one by one although it allows more; empty if they do not.
@@ -61,7 +61,7 @@ class ActiveSuite:
         self.key = key
         self.asked = asked
         self.cases: Sequence[Case | BrokenCase] = ()
-        self.selected: Sequence[Case | BrokenCase] = ()
+        self.selected: Sequence[tuple[Case | BrokenCase, str | None]] = ()
         self.half: str | None = None
         self.variants: tuple[str | None, ...] = tuple(suite.variants) or (None,)
         self.one_at_a_time = ""
@@ -197,19 +197,25 @@ class ActiveSuite:
 
     def headline(self) -> str:
         """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``."""
-        counts = self._counts(self.selected)
-        halves = ", ".join(f"{count} {half}" for half, count in counts.items() if count)
-        total = len(self.selected)
-        noun = "case" if total == 1 else "cases"
-        said = f"agent-eval: {self.suite.name}: {total} {noun}" + (f" ({halves})" if halves else "")
+        cases = [*{case.path: case for case, _ in self.selected}.values()]
+        halves = ", ".join(f"{n} {half}" for half, n in _counts(cases).items() if n)
+        noun = "case" if len(cases) == 1 else "cases"
+        said = f"agent-eval: {self.suite.name}: {len(cases)} {noun}"
+        said += f" ({halves})" if halves else ""
+        variants = len({variant for _, variant in self.selected if variant is not None})
+        if variants:
+            said += f", {variants} {'variant' if variants == 1 else 'variants'}"
         return said + (f", one at a time ({self.one_at_a_time})" if self.one_at_a_time else "")
 
-    def info(self) -> SuiteInfo:
-        """What the summary needs to know of this suite."""
+    def infos(self) -> list[SuiteInfo]:
+        """What the summary needs to know of this suite: of each of its variants that run."""
+        return [self._info(variant) for variant in self.variants]
+
+    def _info(self, variant: str | None) -> SuiteInfo:
         from pytest_agent_eval.evidence.aggregate import JudgeInfo
         from pytest_agent_eval.evidence.summary import SuiteInfo
 
-        config = self.suite.config
+        config = self.varied(variant).config
         judges = tuple(
             JudgeInfo(
                 judge.name,
@@ -223,6 +229,7 @@ class ActiveSuite:
         return SuiteInfo(
             key=self.key,
             name=self.suite.name,
+            variant=variant,
             file=self.key,
             digest=self.suite.digest,
             judges=judges,
@@ -230,17 +237,16 @@ class ActiveSuite:
                 name: threshold.model_dump(exclude_none=True)
                 for name, threshold in config.thresholds.items()
             },
-            total=self._counts(self.cases, len(self.variants)),
-            selected=self._counts(self.selected),
+            total=_counts(self.cases),
+            selected=_counts([case for case, one in self.selected if one == variant]),
             half=self.half,
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
             pass_rule=config.execution.pass_,
-            variants=tuple(name for name in self.variants if name is not None),
         )
 
-    def is_gated(self, judge: str) -> bool:
+    def is_gated(self, judge: str, variant: str | None) -> bool:
         """Whether a judge has a threshold."""
-        return judge in self.suite.config.thresholds
+        return judge in self.varied(variant).config.thresholds
 
     @property
     def fixture(self) -> str:
@@ -377,9 +383,10 @@ class ActiveSuite:
                 break
         return left or frozenset()
 
-    def _counts(self, cases: Sequence[Case | BrokenCase], times: int = 1) -> dict[str, int]:
-        counts = Counter(getattr(case, "split", "") for case in cases)
-        return {half: counts[half] * times for half in HALVES}
+
+def _counts(cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
+    counts = Counter(getattr(case, "split", "") for case in cases)
+    return {half: counts[half] for half in HALVES}
 
 
 def _judging(suite: Suite) -> Any:

@@ -108,7 +108,7 @@ class CaseReports:
                         refused = bool(verdict.error) or verdict.passed is False
                         if verdict.skipped:
                             pytest.skip(said)
-                        elif refused and item.suite.is_gated(verdict.judge):
+                        elif refused and item.suite.is_gated(verdict.judge, item.variant):
                             pytest.xfail(f"{said} (its gate decides)")
                         elif refused:
                             pytest.fail(said, pytrace=False)

@@ -269,7 +269,7 @@ class CaseItem(pytest.Function):
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
-        return self.path, 0, self.name
+        return self.path, 0, _heading(self.name)
 
 
 class BrokenItem(pytest.Item):
@@ -319,7 +319,7 @@ class BrokenItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path | str, int | None, str]:
         """Where the case is: its suite's file."""
-        return self.path, 0, self.name
+        return self.path, 0, _heading(self.name)
 
 
 def _is_ours(entry: TracebackEntry) -> bool:
@@ -329,6 +329,13 @@ def _is_ours(entry: TracebackEntry) -> bool:
 def _only_looking(config: pytest.Config) -> bool:
     """Whether fixtures are shown and nothing runs."""
     return bool(config.getoption("setuponly", False) or config.getoption("setupplan", False))
+
+
+def _heading(name: str) -> str:
+    """A name as headings show it. For ``-v`` pytest takes the same text to be a path of Python
+    names and writes ``::`` for each dot of it, unless it differs from the end of the node id.
+    """
+    return f"{name} " if "." in name.partition("[")[0] else name
 
 
 def _addressable(name: str) -> str:

@@ -28,7 +28,7 @@ class Report:
     def __init__(self) -> None:
         self._results: dict[tuple[str, str, str | None, int], TrialResult] = {}
         self._earlier: list[TrialResult] = []
-        self._infos: dict[str, SuiteInfo] = {}
+        self._infos: dict[str, Sequence[SuiteInfo]] = {}
         self._notes: dict[str, Sequence[str]] = {}
         self.notes: list[str] = []
         self.summary: Summary | None = None
@@ -45,10 +45,10 @@ class Report:
         """Take earlier attempts of trials: their cost counts."""
         self._earlier += results
 
-    def learn(self, info: SuiteInfo, notes: Sequence[str]) -> None:
-        """Take over what is known about a suite."""
-        self._infos[info.key] = info
-        self._notes[info.key] = notes
+    def learn(self, key: str, infos: Sequence[SuiteInfo], notes: Sequence[str]) -> None:
+        """Take over what is known about a suite and each of its variants."""
+        self._infos[key] = infos
+        self._notes[key] = notes
 
     def finish(
         self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool
@@ -58,8 +58,9 @@ class Report:
         Returns:
             The session's exit status: 1 instead of 0 if a gate is missed.
         """
+        infos = [info for key in sorted(self._infos) for info in self._infos[key]]
         self.summary = summarise(
-            sorted(self._infos.values(), key=lambda info: info.key),
+            infos,
             self._results.values(),
             gate_mode="complete" if mode == "auto" else mode,
             superseded=self._earlier,
@@ -73,7 +74,7 @@ class Report:
                 self.summary.to_yaml_dict(writer.run_id),
                 exit_status=int(exit_status),
                 complete=self.summary.complete,
-                suites=[info.to_dict() for info in self._infos.values()],
+                suites=[info.to_dict() for info in infos],
             )
         except AgentEvalError as error:
             self.problem = str(error)

@@ -125,7 +125,12 @@ class RunStore:
             if self._earlier is not None:
                 header["rescored_from"] = self._earlier.path.name
             writer = RunWriter.create(path.parent, header, name=path.name)
-        asked = [suite.info().to_dict() for suite in self._suites.values() if suite.asked]
+        asked = [
+            info.to_dict()
+            for suite in self._suites.values()
+            if suite.asked
+            for info in suite.infos()
+        ]
         if asked:  # a session that is killed cannot say it at its end
             writer.describe(asked)
         return writer

@@ -174,7 +174,7 @@ class EvalSession:
             return
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():
-            suite.selected = [item.case for item in chosen if item.suite is suite]
+            suite.selected = [(item.case, item.variant) for item in chosen if item.suite is suite]
         if self.config.option.collectonly:
             return
         if self.options.resume is not None or self.options.rescore is not None:
@@ -267,7 +267,7 @@ class EvalSession:
     def infos(self) -> dict[str, Any]:
         """Worker: what the controller needs to know of each suite; primitives only."""
         return {
-            key: {"info": suite.info().to_dict(), "notes": suite.notes}
+            key: {"infos": [info.to_dict() for info in suite.infos()], "notes": suite.notes}
             for key, suite in self.suites.items()
             if suite.asked
         }
@@ -277,8 +277,9 @@ class EvalSession:
         if infos:
             from pytest_agent_eval.evidence.summary import SuiteInfo
 
-            for said in infos.values():
-                self._report().learn(SuiteInfo.from_dict(said["info"]), said["notes"])
+            for key, said in infos.items():
+                known = [SuiteInfo.from_dict(info) for info in said["infos"]]
+                self._report().learn(key, known, said["notes"])
 
     def finishing(self) -> AbstractContextManager[None]:
         """To be held at the session's end: another Ctrl-C kills agents, and loses nothing."""
@@ -310,9 +311,9 @@ class EvalSession:
                 f"{ended} more {'trial' if ended == 1 else 'trials'} had ended ahead of pytest: "
                 "stored, but not counted here"
             )
-        for suite in self.suites.values():
+        for key, suite in self.suites.items():
             if suite.asked:
-                report.learn(suite.info(), suite.notes)
+                report.learn(key, suite.infos(), suite.notes)
         status = report.finish(
             self.store.writer(),
             mode=self.options.gate,

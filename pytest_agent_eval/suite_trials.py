@@ -204,7 +204,11 @@ class SuiteTrials:
         """Carry out the trial of one case of a batch: the first one does it for all."""
         from pytest_agent_eval.cases import Case as Usable
 
-        cases = [one for one in self._suite.selected if isinstance(one, Usable)]
+        cases = [
+            one
+            for one, variant in self._suite.selected
+            if isinstance(one, Usable) and variant == shared.variant
+        ]
         number = place.parts[-1]
         home = os.path.join(str(writer.path), "batch", *self._label, shared.variant or "", number)
 

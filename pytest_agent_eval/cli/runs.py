@@ -25,6 +25,8 @@ from pytest_agent_eval.runs.totals import run_totals
 
 __all__ = ["RunRow", "list_runs", "run_row", "state_of"]
 
+_INTERRUPTED = 2
+"""The exit status of pytest after Ctrl-C."""
 _STATUSES = ("failed", "error", "passed", "tolerated", "skipped")
 
 
@@ -35,7 +37,7 @@ class RunRow:
     Attributes:
         name: of its directory.
         started: UTC, ISO 8601; empty if unknown.
-        state: ``complete``, ``interrupted`` or ``running``.
+        state: as :func:`state_of`.
         suites: their names.
         cases: status -> cases.
         gates_missed: how many; None if they were not decided.
@@ -79,10 +81,15 @@ def list_runs(directory: str | None, *, as_json: bool) -> int:
 
 
 def state_of(path: Path, header: Mapping[str, Any]) -> str:
-    """``complete``, ``interrupted`` or ``running``."""
+    """``complete``, ``interrupted`` (by a person, or killed), ``incomplete`` (it ended by itself,
+    and selected cases have no result) or ``running``.
+    """
     if writer_of(path):
         return "running"
-    return "complete" if header.get("complete") is True else "interrupted"
+    if header.get("complete") is True:
+        return "complete"
+    ended = "ended" in header and header.get("exit_status") != _INTERRUPTED
+    return "incomplete" if ended else "interrupted"
 
 
 def run_row(path: Path) -> RunRow:
@@ -106,7 +113,7 @@ def run_row(path: Path) -> RunRow:
         name=path.name,
         started=str(header.get("started") or ""),
         state=state_of(path, header),
-        suites=tuple(names),
+        suites=tuple(dict.fromkeys(names)),
         cases=totals.get("cases") or {},
         gates_missed=totals.get("gates_missed"),
         cost_usd=totals.get("cost_usd"),
@@ -130,7 +137,8 @@ def _counted(path: Path, notes: list[str]) -> dict[str, Any]:
         return {}
     # That the header cannot be read has been said.
     notes += [note for note in run.notes if not note.startswith(str(path))]
-    infos = [SuiteInfo(key, key) for key in dict.fromkeys(r.suite for r in run.results)]
+    keys = dict.fromkeys((result.suite, result.variant) for result in run.results)
+    infos = [SuiteInfo(key, key, variant) for key, variant in keys]
     summary = summarise(infos, run.results, superseded=run.superseded, gate_mode="never")
     return {**run_totals(summary.to_yaml_dict()), "gates_missed": None}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_agent_eval.cli.places import runs_directory
 from pytest_agent_eval.cli.runs import state_of
-from pytest_agent_eval.cli.stored_summary import stored_summary
+from pytest_agent_eval.cli.stored_summary import left_out, stored_summary
 from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError, SelectionError
 from pytest_agent_eval.execution.verdict import last_said
@@ -146,19 +146,24 @@ def _run_data(run: StoredRun, files: bool) -> dict[str, Any]:
 def _run_lines(run: StoredRun, columns: int, files: bool) -> Iterator[Line]:
     yield from _head(run, columns)
     yield Line("")
-    yield from summary_lines(stored_summary(run), width=columns, verbosity=1, notes=run.notes)
-    results = sorted(run.results, key=lambda result: _ORDER.index(result.status))
-    if not results:
+    yield from summary_lines(
+        stored_summary(run), width=columns, verbosity=1, run=run.path.name, notes=run.notes
+    )
+    rows: list[tuple[str, str, str, TrialResult | None]] = [
+        (result.status, _row_name(result), result.reason, result) for result in run.results
+    ]
+    rows += [("skipped", one_line(name), reason, None) for name, reason in left_out(run)]
+    if not rows:
         return
+    rows.sort(key=lambda row: _ORDER.index(row[0]))
     yield Line("")
-    states = max(len(result.status) for result in results)
-    names = [_row_name(result) for result in results]
-    column = min(max(map(display_width, names)), max(columns // 2, 20))
-    for result, name in zip(results, names, strict=True):
-        lead = f"{result.status:{states}}  {padded(one_line(name, column), column)}"
-        reason = one_line(result.reason, max(columns - display_width(lead) - 2, 20))
-        yield Line(f"{lead}  {reason}".rstrip(), _MARKUP[result.status])
-        if files:
+    states = max(len(status) for status, *_ in rows)
+    column = min(max(display_width(name) for _, name, *_ in rows), max(columns // 2, 20))
+    for status, name, why, result in rows:
+        lead = f"{status:{states}}  {padded(one_line(name, column), column)}"
+        reason = one_line(why, max(columns - display_width(lead) - 2, 20))
+        yield Line(f"{lead}  {reason}".rstrip(), _MARKUP[status])
+        if files and result is not None:
             yield from _file_lines(run, result, everything=True)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_agent_eval.documents import read_document
@@ -11,56 +11,126 @@ from pytest_agent_eval.errors import DocumentError
 from pytest_agent_eval.evidence.aggregate import JudgeInfo
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.intervals import Interval
-from pytest_agent_eval.evidence.summary import SuiteInfo, Summary, summarise
+from pytest_agent_eval.evidence.summary import SuiteInfo, SuiteSummary, Summary, summarise
 from pytest_agent_eval.runs.stored import StoredRun
 
-__all__ = ["stored_summary"]
+__all__ = ["left_out", "stored_summary"]
+
+_Key = tuple[str, str | None]
+"""A suite, and its variant where it has some."""
 
 
 def stored_summary(run: StoredRun) -> Summary:
-    """Aggregates from the stored results; gates as they were decided, from ``summary.yaml``.
+    """Aggregates from the stored results; gates as they were decided, from ``summary.yaml``, as is
+    which cases the session's budget left out.
 
     What a header does not say of a suite (of a run that was killed, or made by an older version)
     is read off its results.
     """
+    off = _options(run).get("gate") == "never"
     summary = summarise(
         _infos(run),
         run.results,
         superseded=run.superseded,
-        gate_mode="never",
-        interrupted=not run.complete and "ended" not in run.header and not run.writer,
+        gate_mode="never" if off else "complete",
+        interrupted=not run.complete and not run.writer,
     )
-    decided = _gates(run) if "ended" in run.header else {}
-    return replace(
-        summary,
-        suites=tuple(
-            replace(suite, gates=decided[suite.info.key]) if suite.info.key in decided else suite
-            for suite in summary.suites
-        ),
+    said = _said(run) if "ended" in run.header else {}
+    suites = tuple(
+        _as_said(suite, said[key])
+        if (key := _key(suite.info)) in said
+        else replace(suite, gates=tuple(_undecided(run, gate, said) for gate in suite.gates))
+        for suite in summary.suites
     )
+    left_out = any(any(suite.coverage.left_out.values()) for suite in suites)
+    return replace(summary, suites=suites, interrupted=summary.interrupted and not left_out)
+
+
+def left_out(run: StoredRun) -> list[tuple[str, str]]:
+    """Name and reason of each case that the session's budget left out, or some of its trials."""
+    if "ended" not in run.header:
+        return []
+    return [
+        (str(name), str(case.get("reason", "")))
+        for suite in _documents(run)
+        if isinstance(cases := suite.get("cases"), Mapping)
+        for name, case in cases.items()
+        if isinstance(case, Mapping)
+        and (case.get("status"), case.get("kind")) == ("skipped", "budget")
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What ``summary.yaml`` says of a suite or a variant."""
+
+    gates: tuple[Gate, ...]
+    statuses: Mapping[str, int]
+    left_out: Mapping[str, int]
+
+
+def _as_said(suite: SuiteSummary, said: _Said) -> SuiteSummary:
+    if not any(said.left_out.values()):
+        return replace(suite, gates=said.gates)
+    coverage = replace(suite.coverage, left_out=said.left_out)
+    return replace(suite, gates=said.gates, coverage=coverage, statuses=said.statuses)
+
+
+def _undecided(run: StoredRun, gate: Gate, said: Mapping[_Key, _Said]) -> Gate:
+    """A gate of which no decision is stored: with the reason why there can be none, or is none."""
+    always = _options(run).get("gate") == "always"
+    if gate.outcome == "not decided" and "ended" not in run.header and not always:
+        return gate
+    if said:
+        reason = "the last session did not run it"
+    elif "ended" in run.header:
+        reason = "summary.yaml cannot be read"
+    else:
+        reason = "the session has not ended" if run.writer else "the session did not end by itself"
+    return replace(gate, value=None, interval=None, cases=0, outcome="not decided", reason=reason)
+
+
+def _options(run: StoredRun) -> Mapping[str, Any]:
+    """Those of the session that wrote last."""
+    sessions = run.header.get("sessions")
+    last = sessions[-1] if isinstance(sessions, list) and sessions else run.header
+    options = last.get("options") if isinstance(last, Mapping) else None
+    return options if isinstance(options, Mapping) else {}
+
+
+def _key(info: SuiteInfo) -> _Key:
+    return info.key, info.variant
 
 
 def _infos(run: StoredRun) -> list[SuiteInfo]:
-    judges: dict[str, dict[str, None]] = {}
+    judges: dict[_Key, dict[str, None]] = {}
     for result in run.results:
-        names = judges.setdefault(result.suite, {})
+        names = judges.setdefault((result.suite, result.variant), {})
         names.update(dict.fromkeys(verdict.judge for verdict in result.verdicts))
     entries = run.header.get("suites")
     known = {
-        str(entry.get("key") or entry.get("file")): entry
+        (str(entry.get("key") or entry.get("file")), _text_or_none(entry.get("variant"))): entry
         for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
     }
+    told = {suite: entry for (suite, _), entry in known.items()}
+    varied = {suite for suite, variant in judges if variant is not None}
     infos = []
-    for key in dict.fromkeys((*known, *judges)):
-        entry = known.get(key, {})
-        info = _told(entry)
+    for suite, variant in dict.fromkeys((*known, *judges)):
+        if variant is None and suite in varied and (suite, None) not in judges:
+            continue  # an entry that does not say which variants there are; the results do
+        entry = told.get(suite, {})
+        info = _told(known.get((suite, variant), {}))
         if info is None:
-            name = str(entry.get("name") or key)
-            found = tuple(JudgeInfo(judge) for judge in judges.get(key, ()))
-            info = SuiteInfo(key, name, file=key, judges=found)
+            name = str(entry.get("name") or suite)
+            found = tuple(JudgeInfo(judge) for judge in judges.get((suite, variant), ()))
+            info = SuiteInfo(suite, name, variant, file=suite, judges=found)
         infos.append(info)
     return infos
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _told(entry: Mapping[str, Any]) -> SuiteInfo | None:
@@ -73,18 +143,35 @@ def _told(entry: Mapping[str, Any]) -> SuiteInfo | None:
         return None
 
 
-def _gates(run: StoredRun) -> dict[str, tuple[Gate, ...]]:
-    """Suite -> its gates; nothing where ``summary.yaml`` is not there or is something else."""
+def _said(run: StoredRun) -> dict[_Key, _Said]:
+    """Suite and variant -> what was said of it; nothing where ``summary.yaml`` cannot be used."""
+    found = {}
+    try:
+        for suite in _documents(run):
+            key = str(suite["file"])
+            gates = [_gate(key, gate) for gate in suite["gates"]]
+            for variant, part in (suite.get("variants") or {None: suite}).items():
+                found[key, variant] = _Said(
+                    tuple(gate for gate in gates if gate.variant == variant),
+                    dict(part.get("status", {})),
+                    dict(part.get("coverage", {}).get("left_out", {})),
+                )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}
+    return found
+
+
+def _documents(run: StoredRun) -> list[Mapping[str, Any]]:
+    """The parts of ``summary.yaml``, one a suite; empty where it is not there or something else."""
     try:
         data = read_document(run.path / "summary.yaml")
-        several = data.get("suites")
-        suites = list(several.values()) if isinstance(several, dict) else [data]
-        return {
-            str(suite["file"]): tuple(_gate(str(suite["file"]), gate) for gate in suite["gates"])
-            for suite in suites
-        }
-    except (DocumentError, AttributeError, KeyError, TypeError):
-        return {}
+    except DocumentError:
+        return []
+    if not isinstance(data, Mapping):
+        return []
+    several = data.get("suites")
+    parts = several.values() if isinstance(several, Mapping) else [data]
+    return [part for part in parts if isinstance(part, Mapping)]
 
 
 def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
@@ -101,4 +188,5 @@ def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
         reason=str(data.get("reason", "")),
         split=data.get("split"),
         confidence=data.get("confidence"),
+        variant=data.get("variant"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pytest_agent_eval.evidence.aggregate import Aggregate, CaseScore, JudgeInfo, combine
@@ -24,9 +24,7 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of a suite ran, by split (``dev``, ``holdout``), in cases.
-
-    A case that runs in several variants counts once for each.
+    """How much of a suite, or of one variant of it, ran, by split (``dev``, ``holdout``), in cases.
 
     Attributes:
         total: cases of the dataset, after the suite's own filters.
@@ -34,12 +32,15 @@ class Coverage:
         finished: those with a result.
         half: the split that was asked for, which is then all that a gate without a split is
             about; None when none was.
+        left_out: of those without a result the ones that lack it, or that of one of their trials,
+            because the session's budget was spent.
     """
 
     total: Mapping[str, int]
     selected: Mapping[str, int]
     finished: Mapping[str, int]
     half: str | None = None
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     def gap(self, split: str | None) -> str:
         """What is missing for a gate on ``split`` (None: on all cases), or empty.
@@ -57,7 +58,10 @@ class Coverage:
         if selected < total:
             return f"{selected} of {total} {what} selected"
         if finished < selected:
-            return f"{finished} of {selected} {what} have a result"
+            reason = f"{finished} of {selected} {what} have a result"
+            if any(self.left_out.get(half, 0) for half in halves):
+                return f"incomplete: {reason}, the session's budget is spent"
+            return reason
         return ""
 
 
@@ -75,6 +79,7 @@ class Gate:
         reason: why it was missed without a value, missed by its interval, or not decided.
         split: ``dev``, ``holdout``, or None for all cases.
         confidence: that the interval must clear the bound at, or None for the point estimate.
+        variant: of the suite, or None where it has none.
     """
 
     suite: str
@@ -88,6 +93,12 @@ class Gate:
     reason: str = ""
     split: str | None = None
     confidence: float | None = None
+    variant: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The judge, with ``[variant]`` where the suite has variants."""
+        return f"{self.judge} [{self.variant}]" if self.variant else self.judge
 
     @property
     def operator(self) -> str:
@@ -105,6 +116,8 @@ class Gate:
             "interval": self.interval.to_dict() if self.interval else None,
             "cases": self.cases,
         }
+        if self.variant:
+            data["variant"] = self.variant
         if self.split:
             data["split"] = self.split
         if self.confidence is not None:

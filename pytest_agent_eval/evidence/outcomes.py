@@ -32,9 +32,9 @@ class CaseOutcome:
     trials: tuple[TrialResult, ...]
 
     @property
-    def ran(self) -> bool:
-        """The case has a result: it was not left out because the session's budget was spent."""
-        return not all(t.status == "skipped" and t.kind == "budget" for t in self.trials)
+    def left_out(self) -> int:
+        """How many of its trials were not carried out because the session's budget was spent."""
+        return sum(map(_left_out, self.trials))
 
     @property
     def told(self) -> TrialResult:
@@ -122,9 +122,27 @@ def case_outcomes(results: Iterable[TrialResult], rule: PassRule) -> tuple[CaseO
         if len(trials) > 1:
             trials.sort(key=lambda trial: trial.trial)
         label = f"{name}[{variant}]" if variant else name
-        status = combine_statuses([trial.status for trial in trials], rule)
+        status = _status(trials, rule)
         outcomes.append(CaseOutcome(label, trials[0].split, status, tuple(trials)))
     return tuple(outcomes)
+
+
+def _left_out(trial: TrialResult) -> bool:
+    return trial.status == "skipped" and trial.kind == "budget"
+
+
+def _status(trials: list[TrialResult], rule: PassRule) -> Status:
+    """That of the case; ``skipped`` where trials that were left out could have changed it."""
+    statuses: list[Status] = [trial.status for trial in trials]
+    found = combine_statuses(statuses, rule)
+    if found in ("error", "skipped") or not any(map(_left_out, trials)):
+        return found
+    ends: list[Status] = ["passed", "failed"]
+    could = {
+        combine_statuses([end if _left_out(trial) else trial.status for trial in trials], rule)
+        for end in ends
+    }
+    return "skipped" if "failed" in could and len(could) > 1 else found
 
 
 def combine_statuses(statuses: list[Status], rule: PassRule) -> Status:

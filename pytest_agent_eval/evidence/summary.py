@@ -1,5 +1,8 @@
 """The summary of a run: per suite its aggregates, gates, counts and cost. Pure.
 
+Variants are there to be compared, and a case in two variants is not two cases: each variant of a
+suite is summarised by itself, with gates of its own.
+
 :func:`summarise` is called once, after the last case; reports render what it returns, and
 ``Summary.to_yaml_dict`` is what ``summary.yaml`` holds.
 """
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_agent_eval.evidence.aggregate import (
@@ -29,11 +32,13 @@ HALVES = ("dev", "holdout")
 
 @dataclass(frozen=True, slots=True)
 class SuiteInfo:
-    """What a summary needs to know of a suite, in values that can be stored as JSON.
+    """What a summary needs to know of a suite, or of one variant of it, in values that can be
+    stored as JSON.
 
     Attributes:
         key: as in ``TrialResult.suite``.
         name: shown in reports.
+        variant: as in ``TrialResult.variant``: which of its variants this is, or None.
         file: its eval.yaml, relative to the root directory.
         digest: of that file.
         judges: in the suite's order.
@@ -43,11 +48,11 @@ class SuiteInfo:
         half: the split that was asked for, or None.
         without_group: cases that lack the annotation named by ``split.by``.
         pass_rule: ``execution.pass``: how a case's trials make its outcome.
-        variants: names of the variants that run; a case counts once for each.
     """
 
     key: str
     name: str
+    variant: str | None = None
     file: str = ""
     digest: str = ""
     judges: tuple[JudgeInfo, ...] = ()
@@ -57,13 +62,18 @@ class SuiteInfo:
     half: str | None = None
     without_group: int = 0
     pass_rule: PassRule = "all"
-    variants: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The name, with ``[variant]`` where it is one."""
+        return f"{self.name} [{self.variant}]" if self.variant else self.name
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types; :meth:`from_dict` reads it back."""
         return {
             "key": self.key,
             "name": self.name,
+            "variant": self.variant,
             "file": self.file,
             "digest": self.digest,
             "judges": [judge.to_dict() for judge in self.judges],
@@ -73,7 +83,6 @@ class SuiteInfo:
             "half": self.half,
             "without_group": self.without_group,
             "pass_rule": self.pass_rule,
-            "variants": list(self.variants),
         }
 
     @classmethod
@@ -81,7 +90,6 @@ class SuiteInfo:
         """The inverse of :meth:`to_dict`; unknown keys are ignored."""
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["judges"] = tuple(JudgeInfo.from_dict(item) for item in known.get("judges", ()))
-        known["variants"] = tuple(known.get("variants", ()))
         return cls(**known)
 
 
@@ -127,6 +135,24 @@ class Totals:
             judging_s=math.fsum(r.judging_s for r in started),
         )
 
+    @classmethod
+    def sum(cls, several: Iterable[Totals]) -> Totals:
+        """The totals of all trials of several."""
+        parts = list(several)
+        costs = [part.cost_usd for part in parts if part.cost_usd is not None]
+        return cls(
+            trials=sum(part.trials for part in parts),
+            cost_usd=math.fsum(costs) if costs else None,
+            unknown_costs=sum(part.unknown_costs for part in parts),
+            input_tokens=_sum(part.input_tokens for part in parts),
+            output_tokens=_sum(part.output_tokens for part in parts),
+            cache_read_tokens=_sum(part.cache_read_tokens for part in parts),
+            cache_create_tokens=_sum(part.cache_create_tokens for part in parts),
+            num_turns=_sum(part.num_turns for part in parts),
+            duration_s=math.fsum(part.duration_s for part in parts),
+            judging_s=math.fsum(part.judging_s for part in parts),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types."""
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -161,11 +187,11 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class SuiteSummary:
-    """What one suite came to.
+    """What one suite, or one variant of it, came to.
 
     Attributes:
-        info: the suite.
-        cases: its cases (in their variants) in the order of the results.
+        info: the suite, or the variant.
+        cases: its cases in the order of the results.
         aggregates: judges in their order, each with ``dev``, ``holdout`` and ``all``.
         gates: in the order of ``thresholds``.
         statuses: status -> cases, only those that occur.
@@ -190,7 +216,7 @@ class SuiteSummary:
         return all(done.get(half, 0) >= count for half, count in wanted.items())
 
     def to_yaml_dict(self) -> dict[str, Any]:
-        """The suite's part of summary.yaml."""
+        """The suite's part of summary.yaml, where it has no variants."""
         overall = [found for found in self.aggregates if found.split == "all"]
         halves = [half for half in HALVES if any(a.split == half for a in self.aggregates)]
         kinds = {judge.name: judge.kind for judge in self.info.judges}
@@ -209,6 +235,7 @@ class SuiteSummary:
                 "total": dict(self.coverage.total),
                 "selected": dict(self.coverage.selected),
                 "finished": dict(self.coverage.finished),
+                "left_out": dict(self.coverage.left_out),
             },
             "notes": list(self.claims),
             "usage": self.totals.to_dict(),
@@ -218,12 +245,51 @@ class SuiteSummary:
         }
 
 
+_OF_A_VARIANT = (
+    "complete",
+    "judges",
+    "splits",
+    "status",
+    "coverage",
+    "notes",
+    "usage",
+    "run_metrics",
+)
+
+
+def _variants_dict(variants: Sequence[SuiteSummary]) -> dict[str, Any]:
+    """The part of summary.yaml of a suite with variants: what is counted or listed for all of
+    them, and what is estimated for each by itself.
+    """
+    parts = [variant.to_yaml_dict() for variant in variants]
+    statuses: dict[str, int] = {}
+    for variant in variants:
+        for status, number in variant.statuses.items():
+            statuses[status] = statuses.get(status, 0) + number
+    totals = Totals.sum(variant.totals for variant in variants)
+    return {
+        "suite": variants[0].info.name,
+        "file": variants[0].info.file,
+        "complete": all(variant.complete for variant in variants),
+        "variants": {
+            str(variant.info.variant): {key: part[key] for key in _OF_A_VARIANT}
+            for variant, part in zip(variants, parts, strict=True)
+        },
+        "gates": [gate for part in parts for gate in part["gates"]],
+        "status": statuses,
+        "usage": totals.to_dict(),
+        "run_metrics": totals.metrics(),
+        "cases": {label: case for part in parts for label, case in part["cases"].items()},
+        "per_case": {label: case for part in parts for label, case in part["per_case"].items()},
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Summary:
     """What a run came to.
 
     Attributes:
-        suites: in the order they were given.
+        suites: in the order they were given; of a suite with variants one entry for each.
         interrupted: the session ended before its last case.
     """
 
@@ -252,9 +318,18 @@ class Summary:
         written below ``suites``, by key.
         """
         head: dict[str, Any] = {"run_id": run_id, "complete": self.complete}
-        if len(self.suites) == 1:
-            return {**head, **self.suites[0].to_yaml_dict(), "complete": self.complete}
-        return {**head, "suites": {s.info.key: s.to_yaml_dict() for s in self.suites}}
+        by_key: dict[str, list[SuiteSummary]] = {}
+        for suite in self.suites:
+            by_key.setdefault(suite.info.key, []).append(suite)
+        parts = {
+            key: found[0].to_yaml_dict()
+            if len(found) == 1 and found[0].info.variant is None
+            else _variants_dict(found)
+            for key, found in by_key.items()
+        }
+        if len(parts) == 1:
+            return {**head, **next(iter(parts.values())), "complete": self.complete}
+        return {**head, "suites": parts}
 
 
 def summarise(
@@ -266,24 +341,26 @@ def summarise(
     superseded: Iterable[TrialResult] = (),
     interrupted: bool = False,
 ) -> Summary:
-    """Aggregate results and decide gates, suite by suite.
+    """Aggregate results and decide gates, suite by suite and variant by variant.
 
     Args:
-        infos: the suites; results of other suites are left out.
+        infos: the suites, and of one with variants each of them; other results are left out.
         results: each trial once, in any order (of one trial the last attempt).
         gate_mode: whether gates are decided when part of a suite did not run.
         confidence: of the intervals shown; a gate may name its own.
         superseded: earlier attempts of trials: their cost counts, their verdicts do not.
         interrupted: the session ended before its last case.
     """
-    by_suite: dict[str, list[TrialResult]] = {info.key: [] for info in infos}
-    earlier: dict[str, list[TrialResult]] = {info.key: [] for info in infos}
-    for found, groups in ((results, by_suite), (superseded, earlier)):
+    keys = [(info.key, info.variant) for info in infos]
+    last: dict[tuple[str, str | None], list[TrialResult]] = {key: [] for key in keys}
+    earlier: dict[tuple[str, str | None], list[TrialResult]] = {key: [] for key in keys}
+    for found, groups in ((results, last), (superseded, earlier)):
         for result in found:
-            if result.suite in groups:
-                groups[result.suite].append(result)
+            if (key := (result.suite, result.variant)) in groups:
+                groups[key].append(result)
     suites = tuple(
-        _suite(info, by_suite[info.key], earlier[info.key], gate_mode, confidence) for info in infos
+        _suite(info, last[key], earlier[key], gate_mode, confidence)
+        for info, key in zip(infos, keys, strict=True)
     )
     return Summary(suites, interrupted)
 
@@ -296,13 +373,13 @@ def _suite(
     confidence: float,
 ) -> SuiteSummary:
     cases = case_outcomes(results, info.pass_rule)
-    finished = dict.fromkeys(HALVES, 0)
+    finished, left_out = dict.fromkeys(HALVES, 0), dict.fromkeys(HALVES, 0)
     statuses: dict[str, int] = {}
     for case in cases:
         statuses[case.status] = statuses.get(case.status, 0) + 1
-        if case.ran:
-            finished[case.split] = finished.get(case.split, 0) + 1
-    coverage = Coverage(info.total, info.selected, finished, info.half)
+        counts = left_out if case.left_out else finished
+        counts[case.split] = counts.get(case.split, 0) + 1
+    coverage = Coverage(info.total, info.selected, finished, info.half, left_out)
     scores = case_scores(results, info.judges)
     present = {case.split for case in cases}
     aggregates = tuple(
@@ -311,6 +388,8 @@ def _suite(
         for found in aggregate_judge(judge, scores[judge.name], present, confidence)
     )
     gates = decide_gates(info.key, info.thresholds, info.judges, scores, coverage, mode=mode)
+    if info.variant is not None:
+        gates = tuple(replace(gate, variant=info.variant) for gate in gates)
     return SuiteSummary(
         info=info,
         cases=cases,

@@ -36,9 +36,10 @@ def summary_lines(
     width: int = 80,
     verbosity: int = 0,
     stored_in: str = "",
+    run: str = "",
     notes: Sequence[str] = (),
 ) -> list[Line]:
-    """The section's lines, for all suites.
+    """The section's lines, for all suites and each of their variants.
 
     Args:
         summary: of the run.
@@ -46,6 +47,7 @@ def summary_lines(
         verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on all
             names of tolerated cases and the method of each interval.
         stored_in: the run directory as it should be printed; empty if nothing was stored.
+        run: name of a stored run that is shown later, when it may not be the latest any more.
         notes: more sentences worth a line (a torn line, a warning of the run).
     """
     lines: list[Line] = []
@@ -58,11 +60,25 @@ def summary_lines(
         lines += _suite_lines(suite, width, verbosity)
     for note in notes:
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
+    left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
+    if left:
+        lines += [Line(text, "yellow") for text in hanging(_left_out(summary, left, run), width)]
     if summary.interrupted:
         lines.append(Line("incomplete: the run ended before its last case", "yellow"))
     if stored_in:
         lines.append(Line(f"stored in {one_line(stored_in)}"))
     return lines
+
+
+def _left_out(summary: Summary, left: int, run: str) -> str:
+    partly = any(
+        0 < case.left_out < len(case.trials) for suite in summary.suites for case in suite.cases
+    )
+    what = f"{count(left, 'case')} {'was' if left == 1 else 'were'} not run"
+    return (
+        f"incomplete: {what}{', or not to the end,' if partly else ''} because the session's "
+        f"budget is spent; go on with --agent-eval-resume{f'={one_line(run)}' if run else ''}"
+    )
 
 
 def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
@@ -74,7 +90,7 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         for status in _STATUSES
         if (number := suite.statuses.get(status, 0))
     )
-    heading = f"{one_line(suite.info.name)}: {counts or 'no case ran'}"
+    heading = f"{one_line(suite.info.label)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     lines += _judge_lines(suite, width, verbosity)
     lines += _tolerated(suite.cases, width, verbosity)
@@ -154,7 +170,7 @@ def _usage(suite: SuiteSummary) -> str:
 
 def gate_text(gate: Gate) -> str:
     """``GATE answer min_mean >= 3.5: 3.72 [3.41, 4.02] over 40 cases -> passed``."""
-    head = f"GATE {one_line(gate.judge)} {gate.key} {gate.operator} {gate.bound:g}"
+    head = f"GATE {one_line(gate.name)} {gate.key} {gate.operator} {gate.bound:g}"
     modifiers = [gate.split] if gate.split else []
     if gate.confidence is not None:
         modifiers.append(f"at {100 * gate.confidence:g} %")

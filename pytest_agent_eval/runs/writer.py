@@ -330,9 +330,15 @@ _OF_A_SESSION = ("options", "versions", "git")
 
 
 def _merged_suites(old: Any, new: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The suites of all sessions of a run; of one that ran in several, as it was last."""
-    by_file = {suite.get("file"): dict(suite) for suite in (*(old or ()), *new)}
-    return list(by_file.values())
+    """The suites and variants of all sessions of a run, each as it was last."""
+    varied = {suite.get("file"): suite.get("variant") is not None for suite in new}
+    kept = [
+        suite
+        for suite in old or ()
+        if varied.get(suite.get("file")) in (None, suite.get("variant") is not None)
+    ]
+    found = {(s.get("file"), s.get("variant")): dict(s) for s in (*kept, *new)}
+    return list(found.values())
 
 
 def _cut_torn_line(path: Path) -> None:

@@ -208,3 +208,35 @@ def test_an_agent_that_edits_the_dataset_is_caught(project: Project) -> None:
     result = project.run("--agent-eval")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*case-001: *dataset was changed*"])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "worker"])
+def test_a_name_with_dots_is_shown_as_it_can_be_asked_for(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.suite(VARIED)
+    for name in ("gpt-4.1", "x.yaml", "plain"):
+        project.case(name, {"message": name})
+    project.write("cases/broken.case/input.yaml", "[")
+    project.write("cases/broken.case/annotations.yaml", "[")
+    run = project.subprocess if workers else project.run
+    result = run("--agent-eval", "-v", "--junit-xml", "report.xml", *workers)
+    result.assert_outcomes(passed=2, failed=1, errors=1)
+    ids = [f"eval.yaml::{name}[v1.0]" for name in ("broken.case", "gpt-4.1", "plain", "x.yaml")]
+    words = {"PASSED", "FAILED", "ERROR"}
+    shown = [set(line.split()) for line in result.outlines if words & set(line.split())]
+    for nodeid in ids:
+        assert any(nodeid in line and len(line) < 7 for line in shown), nodeid
+    assert "::yaml" not in result.stdout.str()
+    result.stdout.fnmatch_lines(["___* x.yaml[[]v1.0[]]  ___*"])
+    report = (project.path / "report.xml").read_text()
+    assert 'classname="eval.yaml" name="x.yaml[v1.0]"' in report
+    project.run("-v", ids[1]).assert_outcomes(passed=1)
+
+
+VARIED = """\
+dataset: {path: cases}
+runner: {type: cli, command: "echo {message}"}
+judges: [{name: fine, check: "return 'x.yaml' not in outputs['stdout']"}]
+variants: {v1.0: {}}
+"""

@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -271,6 +272,48 @@ def test_workers_end_their_agents_as_soon_as_their_controller_is_killed(
     resumed = project.run("--agent-eval", "--agent-eval-resume", "-k", "case-001")
     resumed.assert_outcomes(passed=1, deselected=39)
     assert "trials 1 kept" in resumed.stdout.str()
+
+
+@pytest.mark.parametrize("mode", ["auto", "never", "always"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_show_gives_the_true_reason_why_gates_are_not_decided(
+    project: Project, live: Start, number: int, mode: str
+) -> None:
+    sleeping(project, parallelism=2)
+    text = (project.path / "eval.yaml").read_text()
+    project.suite(text + "thresholds: {fine: {min_pass_rate: 0.5}}\n")
+    session = live("--agent-eval", "--agent-eval-gate", mode)
+    until(lambda: session.stored >= 1 and len(session.left()) == 2)
+    running = agent_eval(project, "show")
+    session.signal(number, group=True)
+    session.wait()
+    until(lambda: session.left() == [])
+    ended = agent_eval(project, "show")
+    gate = "GATE fine min_pass_rate >= 0.5: "
+    killed = number == signal.SIGKILL
+    reasons = {
+        "auto": ("1 of 40 cases have a result", "1 of 40 cases have a result"),
+        "never": ("gates are switched off", "gates are switched off"),
+        "always": (
+            "the session has not ended",
+            "the session did not end by itself" if killed else "",
+        ),
+    }
+    while_it_ran, reason = reasons[mode]
+    assert f"{gate}not decided ({while_it_ran})\n" in running
+    assert f"{gate}not decided ({reason})\n" in ended or not reason
+    assert reason or f"{gate}1.00 " in ended, "it was decided with what there was"
+    assert "incomplete: the run ended before its last case" in ended
+    assert "incomplete" not in running
+    assert "  interrupted  " in agent_eval(project, "runs")
+
+
+def agent_eval(project: Project, *words: str) -> str:
+    """What agent-eval prints, in a process of its own."""
+    command = [sys.executable, "-m", "pytest_agent_eval", *words]
+    return subprocess.run(
+        command, cwd=project.path, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def kill_at(session: Live, stored: int, delay: float) -> None:

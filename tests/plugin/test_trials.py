@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -219,11 +223,53 @@ def test_no_trial_starts_once_the_budget_is_spent(
     assert summary["complete"] is False
     skipped = Counter(result.reason for result in project.results().values() if result.reason)
     assert all("the session's budget of $2 is spent" in reason for reason in skipped)
-    assert summary["gates"][0]["outcome"] != "passed"
+    (gate,) = summary["gates"]
+    assert gate["outcome"] == "not decided"
+    incomplete = f"incomplete: {ran} of 12 cases have a result, the session's budget is spent"
+    assert gate["reason"] == incomplete
+    said = [
+        f"GATE good min_pass_rate >= 0.9: not decided ({incomplete})",
+        f"incomplete: {12 - ran} cases were not run because the session's budget is spent; go on*",
+    ]
+    result.stdout.fnmatch_lines(said)
+    assert "go on with --agent-eval-resume" in " ".join(result.stdout.str().split())
+    shown = stored(project, "show")
+    pytest.LineMatcher(shown.splitlines()).fnmatch_lines(
+        [f"*{ran} passed, {12 - ran} skipped", *said, "skipped  case-* not run: the session's *"]
+    )
+    went_on = f"go on with --agent-eval-resume={project.latest.name}"
+    assert went_on in " ".join(shown.split()), "it may not be the latest any more"
+    assert "state         incomplete, exit status 0\n" in shown
+    assert shown.count("not run: the session's budget of $2 is spent") == 12 - ran
+    assert f"{12 - ran} skipped" in stored(project, "runs")
+    assert " incomplete " in stored(project, "runs")
     assert not list(project.latest.glob("spent-*"))
-    again = project.run("--agent-eval", "--agent-eval-resume")
+    again = project.run("--agent-eval", f"--agent-eval-resume={project.latest.name}")
     again.assert_outcomes(passed=12)
     assert project.summary()["usage"]["cost_usd"] == 6.0
+
+
+def test_a_case_whose_last_trials_were_left_out_has_not_passed(project: Project) -> None:
+    flaky(
+        project,
+        {"one": 9, "two": 9},
+        trials=4,
+        parallelism=1,
+        rest="thresholds: {good: {min_pass_rate: 0.9}}\n",
+    )
+    result = project.run("--agent-eval", "--agent-eval-max-cost", "0.5", "-rs")
+    assert result.ret == 0
+    result.assert_outcomes(skipped=2)
+    summary = project.summary()
+    assert summary["complete"] is False
+    assert sum(summary["coverage"]["left_out"].values()) == 2
+    assert summary["gates"][0]["outcome"] == "not decided"
+    result.stdout.fnmatch_lines(["incomplete: 2 cases were not run, or not to the end, because *"])
+    assert "2 skipped" in stored(project, "show")
+    again = project.run("--agent-eval", "--agent-eval-resume")
+    again.assert_outcomes(passed=2)
+    assert "incomplete" not in again.stdout.str() + stored(project, "show")
+    assert "complete " in stored(project, "runs")
 
 
 def test_a_budget_of_nothing_starts_nothing(project: Project) -> None:
@@ -282,3 +328,116 @@ def test_one_variant_can_be_chosen(project: Project) -> None:
     wrong = project.run("--agent-eval", "--agent-eval-variant", "fats")
     assert wrong.ret == pytest.ExitCode.USAGE_ERROR
     assert "fast" in wrong.stderr.str() + wrong.stdout.str()
+
+
+COMPARED = """\
+name: two moods
+dataset: {path: cases}
+runner: {type: cli, command: "echo {mood}"}
+judges:
+  - name: calm
+    check: return outputs['stdout'].strip() == 'calm' or outputs['case'] == 'case-001'
+thresholds: {calm: {min_cases: 3, min_pass_rate: 0.9}}
+variants:
+  fast: {values: {mood: hasty}, execution: {trials: 2}}
+  slow: {values: {mood: calm}, execution: {trials: 3}}
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_each_variant_has_rates_and_gates_of_its_own(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    project.suite(COMPARED)
+    project.cases(3)
+    run = project.subprocess if workers else project.run
+    result = run("--agent-eval", "--junit-xml", "report.xml", *workers)
+    assert result.ret == 1, "one of the two misses its gate"
+    gates = [
+        "GATE calm [fast] min_pass_rate >= 0.9: 0.33 *over 3 cases -> missed",
+        "GATE calm [fast] min_cases >= 3: 3 cases -> passed",
+        "GATE calm [slow] min_pass_rate >= 0.9: 1.00 *over 3 cases -> passed",
+        "GATE calm [slow] min_cases >= 3: 3 cases -> passed",
+    ]
+    shown = [
+        "two moods [fast]: 1 passed, 2 tolerated",
+        "*dev *pass rate 0.50 * over 2 cases, *pass@2 0.50, *",
+        *gates[:2],
+        "two moods [slow]: 3 passed",
+        "*dev *pass rate 1.00 * over 2 cases, *pass@3 1.00, *",
+        *gates[2:],
+    ]
+    shown = [line.replace("[", "[[]") for line in shown]
+    text = result.stdout.str()
+    aggregated = text[text.index(" agent evaluation ") :].splitlines()
+    pytest.LineMatcher(aggregated).fnmatch_lines(shown)
+    if not workers:
+        result.stdout.fnmatch_lines(["agent-eval: two moods: 3 cases (*), 2 variants"])
+    summary = project.summary()
+    assert "judges" not in summary, "no rate over all variants"
+    fast, slow = summary["variants"]["fast"], summary["variants"]["slow"]
+    rates = [variant["judges"]["calm"]["pass_rate"] for variant in (fast, slow)]
+    assert rates == [pytest.approx(1 / 3), 1.0]
+    assert fast["coverage"]["total"] == fast["coverage"]["finished"]
+    assert sum(fast["coverage"]["total"].values()) == 3
+    outcomes = [(gate["variant"], gate["key"], gate["outcome"]) for gate in summary["gates"]]
+    assert outcomes == [
+        ("fast", "min_pass_rate", "missed"),
+        ("fast", "min_cases", "passed"),
+        ("slow", "min_pass_rate", "passed"),
+        ("slow", "min_cases", "passed"),
+    ]
+    assert summary["status"] == {"passed": 4, "tolerated": 2}
+    assert summary["usage"]["trials"] == 15
+    report = (project.path / "report.xml").read_text()
+    assert report.count('name="agent_eval.variant" value="fast"') == 3
+    assert report.count('name="agent_eval.status" value="tolerated"') == 2
+    header = json.loads((project.latest / "run.json").read_text())
+    assert header["exit_status"] == 1
+    assert header["totals"]["gates_missed"] == 1
+    assert [suite["variant"] for suite in header["suites"]] == ["fast", "slow"]
+    again = stored(project, "show")
+    pytest.LineMatcher(again.splitlines()).fnmatch_lines(shown)
+    assert again.count("GATE") == 4
+    assert stored(project, "runs").count("two moods") == 1
+
+
+def stored(project: Project, *words: str) -> str:
+    """What agent-eval prints, in a process of its own."""
+    command = [sys.executable, "-m", "pytest_agent_eval", *words]
+    environment = {**os.environ, "COLUMNS": "120"}
+    done = subprocess.run(
+        command, cwd=project.path, env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_a_gate_of_a_variant_is_decided_where_that_variant_ran_completely(
+    project: Project,
+) -> None:
+    project.suite(COMPARED)
+    project.cases(3)
+    result = project.run("--agent-eval", "-k", "slow or (fast and 001)")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "GATE calm [[]fast] min_pass_rate >= 0.9: not decided (1 of 3 cases selected)",
+            "GATE calm [[]slow] min_pass_rate >= 0.9: 1.00 * -> passed",
+        ]
+    )
+    one = project.run("--agent-eval", "--agent-eval-variant", "slow")
+    assert one.ret == 0
+    assert "fast" not in one.stdout.str()
+    assert list(project.summary()["variants"]) == ["slow"]
+
+
+def test_a_variant_may_have_thresholds_of_its_own(project: Project) -> None:
+    project.suite(COMPARED.replace("trials: 2}", "trials: 2}, thresholds: {calm: {min_cases: 4}}"))
+    project.cases(3)
+    result = project.run("--agent-eval")
+    result.stdout.fnmatch_lines(
+        [
+            "GATE calm [[]fast] min_cases >= 4: 3 cases -> missed",
+            "GATE calm [[]slow] min_cases >= 3: 3 cases -> passed",
+        ]
+    )

@@ -161,3 +161,21 @@ def test_a_reader_that_has_seen_enough_is_no_error(runs: Path) -> None:
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("complete", "status", "state"),
+    [
+        (True, 0, "complete"),
+        (True, 1, "complete"),
+        (False, 0, "incomplete"),
+        (False, 1, "incomplete"),
+        (False, 2, "interrupted"),
+    ],
+)
+def test_a_run_that_ended_by_itself_was_not_interrupted(
+    runs: Path, command: Command, complete: bool, status: int, state: str
+) -> None:
+    close(store(runs, trial("a")), trial("a"), complete=complete, status=status)
+    (row,) = json.loads(command("runs", "--json")[1])
+    assert row["state"] == state

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_agent_eval.evidence.aggregate import JudgeInfo
+from pytest_agent_eval.evidence.summary import SuiteInfo, summarise
 from pytest_agent_eval.results import TrialResult, Verdict
 from pytest_agent_eval.runs.stored import StoredRun
 from pytest_agent_eval.runs.writer import RunWriter
-from tests.unit.cli.conftest import HEADER, Command, close, store, trial
+from tests.unit.cli.conftest import HEADER, INFO, Command, close, store, trial
 
 
 def recorded(writer: RunWriter, result: TrialResult, output: str = "said\n") -> TrialResult:
@@ -194,3 +196,67 @@ def test_the_files_of_every_record(runs: Path, command: Command) -> None:
     assert command("show", "--files")[1].count("files/out.txt") == 2
     data = json.loads(command("show", "--json", "--files")[1])
     assert [len(item["files"]) for item in data["trials"]] == [2, 2]
+
+
+@pytest.mark.parametrize("header", [{}, {"suites": [{"file": "evals/eval.yaml", "name": "g"}]}])
+def test_each_variant_is_shown_also_where_the_header_names_none(
+    runs: Path, command: Command, header: dict[str, object]
+) -> None:
+    results = trial("a", variant="x"), trial("a", variant="y", value=False)
+    store(runs, *results, name="run", **header).close()
+    out = command("show")[1]
+    name = "g" if header else "evals/eval.yaml"
+    assert f"\n{name} [x]: 1 passed\n  polite  dev  pass rate 1.00" in out
+    assert f"\n{name} [y]: 1 failed\n  polite  dev  pass rate 0.00" in out
+    assert f"\n{name}: " not in out
+    assert "1 failed, 1 passed" in command("runs")[1]
+
+
+THRESHOLDS = {"polite": {"min_pass_rate": 0.9}}
+
+
+def told(*, cases: int = 1, variant: str | None = None) -> dict[str, object]:
+    """What a header says of a suite."""
+    counts = {"dev": cases}
+    return SuiteInfo(
+        INFO.key,
+        INFO.name,
+        variant,
+        file=INFO.key,
+        judges=(JudgeInfo("polite"),),
+        thresholds=THRESHOLDS,
+        total=counts,
+        selected=counts,
+    ).to_dict()
+
+
+def test_a_gate_that_nobody_decided_is_not_decided_by_looking(runs: Path, command: Command) -> None:
+    writer = store(runs, trial("a"), name="run", suites=[told()])
+    gate = "GATE polite min_pass_rate >= 0.9: not decided"
+    assert f"{gate} (the session has not ended)\n" in command("show")[1]
+    (writer.path / "session.lock").unlink()
+    assert f"{gate} (the session did not end by itself)\n" in command("show")[1]
+
+
+def test_a_summary_that_cannot_be_read_is_named(runs: Path, command: Command) -> None:
+    writer = store(runs, trial("a"), name="run", suites=[told()])
+    summary = summarise([SuiteInfo.from_dict(told())], [trial("a")])
+    writer.close(summary.to_yaml_dict("run"), 0, True, [told()])
+    assert "GATE polite min_pass_rate >= 0.9: 1.00" in command("show")[1]
+    for text in ("{", "[]", "cases: {a: 1}", "file: evals/eval.yaml\ngates: 1\ncases: 3"):
+        (writer.path / "summary.yaml").write_text(text)
+        status, out, _ = command("show")
+        assert status == 0
+        assert "min_pass_rate >= 0.9: not decided (summary.yaml cannot be read)\n" in out
+
+
+def test_a_variant_that_only_an_earlier_session_ran(runs: Path, command: Command) -> None:
+    suites = [told(variant="x"), told(variant="y")]
+    results = trial("a", variant="x"), trial("a", variant="y")
+    writer = store(runs, *results, name="run", suites=suites)
+    infos = [SuiteInfo.from_dict(suites[0])]
+    summary = summarise(infos, results)
+    writer.close(summary.to_yaml_dict("run"), 0, True, suites[:1])
+    out = command("show")[1]
+    assert "GATE polite [x] min_pass_rate >= 0.9: 1.00" in out
+    assert "GATE polite [y] min_pass_rate >= 0.9: not decided (the last session did not" in out

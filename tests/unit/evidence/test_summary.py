@@ -139,7 +139,8 @@ def test_several_trials_of_a_case_are_one_entry() -> None:
 
 def test_variants_are_cases_of_their_own() -> None:
     results = [trial("a", Verdict("j", True), variant=v) for v in ("old", "new")]
-    assert list(summarise([info(2)], results).to_yaml_dict()["per_case"]) == ["a[old]", "a[new]"]
+    infos = [info(1, variant=variant) for variant in ("old", "new")]
+    assert list(summarise(infos, results).to_yaml_dict()["per_case"]) == ["a[old]", "a[new]"]
 
 
 def test_a_case_without_a_result_leaves_the_run_incomplete_and_gates_undecided() -> None:
@@ -157,7 +158,9 @@ def test_a_case_that_the_budget_left_out_has_no_result() -> None:
     suite = info(2, thresholds={"j": {"min_pass_rate": 0.5}})
     left = trial("b", status="skipped", kind="budget", execution=None)
     summary = summarise([suite], [trial("a", Verdict("j", True)), left])
-    assert summary.gates[0].reason == "1 of 2 cases have a result"
+    reason = "incomplete: 1 of 2 cases have a result, the session's budget is spent"
+    assert (summary.gates[0].outcome, summary.gates[0].reason) == ("not decided", reason)
+    assert summary.suites[0].coverage.left_out == {"dev": 1, "holdout": 0}
     assert not summary.complete
 
 
@@ -196,7 +199,7 @@ def test_a_suite_survives_json() -> None:
         thresholds={"j": {"min_mean": 3.5, "split": "dev"}},
         judges=(JudgeInfo("j", "llm", (1, 5), True),),
         without_group=2,
-        variants=("a", "b"),
+        variant="a",
     )
     assert SuiteInfo.from_dict(json.loads(json.dumps({**suite.to_dict(), "new": 1}))) == suite
 
@@ -225,6 +228,38 @@ def test_a_suite_survives_json() -> None:
 )
 def test_trials_make_a_case(statuses: list[Status], rule: str, status: Status) -> None:
     assert combine_statuses(statuses, rule) == status
+
+
+@pytest.mark.parametrize(
+    ("statuses", "rule", "status"),
+    [
+        (["passed", "left"], "all", "skipped"),
+        (["failed", "left"], "all", "failed"),
+        (["passed", "left"], "any", "passed"),
+        (["failed", "left"], "any", "skipped"),
+        (["tolerated", "left"], "any", "tolerated"),
+        (["passed", "passed", "left"], "majority", "passed"),
+        (["passed", "failed", "left"], "majority", "skipped"),
+        (["failed", "left", "left", "left"], "rate:0.5", "skipped"),
+        (["passed", "left", "left", "left"], "rate:0.25", "passed"),
+        (["error", "left"], "all", "error"),
+        (["left", "left"], "any", "skipped"),
+    ],
+)
+def test_a_case_is_undecided_while_trials_that_were_left_out_could_change_it(
+    statuses: list[Any], rule: str, status: Status
+) -> None:
+    trials = [
+        trial(
+            "a",
+            trial=n,
+            **({"status": "skipped", "kind": "budget"} if s == "left" else {"status": s}),
+        )
+        for n, s in enumerate(statuses, 1)
+    ]
+    (case,) = case_outcomes(trials, rule)
+    assert (case.status, case.left_out) == (status, statuses.count("left"))
+    assert not summarise([info(1, pass_rule=rule)], trials).complete
 
 
 def test_a_rule_that_is_none() -> None:
