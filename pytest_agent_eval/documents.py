@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -109,7 +110,7 @@ def parse_yaml(
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise DocumentError(_problem_of(error, file)) from None
+        raise DocumentError(_problem_of(error, text, file)) from None
     except yaml.YAMLError as error:
         raise DocumentError(_unreadable(error, text, file)) from None
     except RecursionError:
@@ -304,11 +305,9 @@ def _parse_json(data: bytes, file: str) -> Any:
     except UnicodeDecodeError as error:
         raise DocumentError(Problem(f"not UTF-8: {error.reason}", file=file)) from None
     except json.JSONDecodeError as error:
-        raise DocumentError(
-            Problem(
-                f"not valid JSON: {error.msg}", file=file, line=error.lineno, column=error.colno
-            )
-        ) from None
+        line, column = _place(error.doc, error.pos)
+        message = f"not valid JSON: {error.msg}"
+        raise DocumentError(Problem(message, file=file, line=line, column=column)) from None
     except ValueError as error:
         raise DocumentError(Problem(f"not valid JSON: {error}", file=file)) from None
     except RecursionError:
@@ -338,25 +337,32 @@ def _no_constant(text: str) -> float:
 
 
 def _unreadable(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """A character that YAML does not allow: the reader knows its place, but no line."""
-    line = None
-    position = getattr(error, "position", None)
-    if isinstance(position, int):
-        line = text.count("\n", 0, position) + 1
-    return Problem(f"not valid YAML: {_first_line(error)}", file=file, line=line)
+    """A character that YAML does not allow: the reader says which, but no line."""
+    character = getattr(error, "character", None)
+    at = text.find(chr(character)) if isinstance(character, int) else -1
+    line, column = _place(text, at) if at >= 0 else (None, None)
+    return Problem(f"not valid YAML: {_first_line(error)}", file=file, line=line, column=column)
 
 
-def _problem_of(error: yaml.MarkedYAMLError, file: str) -> Problem:
+def _problem_of(error: yaml.MarkedYAMLError, text: str, file: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     said = error.problem or error.context or "not understood"
     if error.context and error.problem:
         said = f"{said} ({error.context})"
-    return Problem(
-        f"not valid YAML: {said}",
-        file=file,
-        line=mark.line + 1 if mark else None,
-        column=mark.column + 1 if mark else None,
-    )
+    line, column = _place(text, mark.index) if mark else (None, None)
+    return Problem(f"not valid YAML: {said}", file=file, line=line, column=column)
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    """1-based line and column of a character; of the end of the text where it is beyond that.
+
+    Parsers see the end of a file below its last line, which an editor may not even show.
+    """
+    lines = _LINE_BREAK.split(text[: min(at, len(text.rstrip()))])
+    return len(lines), len(lines[-1]) + 1
+
+
+_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def _first_line(error: BaseException) -> str:

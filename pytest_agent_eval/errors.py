@@ -54,10 +54,16 @@ class Problem:
     column: int | None = None
 
     def __str__(self) -> str:
-        """``eval.yaml:4: judges[0].feedback_typ: unknown key; did you mean feedback_type?``."""
+        """``eval.yaml:4: judges[0].feedback_typ: unknown key; did you mean feedback_type?``.
+
+        The column is there where no path says which part of the line is meant:
+        ``input.yaml:3:9: not valid YAML: ...``.
+        """
         where = self.file
         if where and self.line is not None:
             where += f":{self.line}"
+            if self.column is not None and not self.path:
+                where += f":{self.column}"
         return ": ".join(part for part in (where, self.path, self.message) if part)
 
 

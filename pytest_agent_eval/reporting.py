@@ -34,6 +34,13 @@ class Report:
         self.summary: Summary | None = None
         self.problem = ""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no case of any suite was to run; one that was and did not is no empty report."""
+        return not self._results and not any(
+            sum(info.selected.values()) for infos in self._infos.values() for info in infos
+        )
+
     def add(self, result: TrialResult) -> None:
         """Take a result; a second one of the same trial (a rerun) replaces the first."""
         trial = (result.suite, result.case, result.variant, result.trial)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
@@ -48,6 +48,7 @@ class EvalSession:
         self.datasets = Datasets(options.files, str(config.rootpath))
         self.report: Report | None = None
         self.problem = ""
+        self.problem_shown = False
         self.alarms: list[str] = []
         self.store = RunStore(options, config.rootpath, self.suites, self.worker)
         self.trials = Trials(
@@ -235,16 +236,28 @@ class EvalSession:
         try:
             results = self.trials.results(item)
         except RunDirectoryError as error:
-            pytest.exit(f"agent-eval: {error}", returncode=pytest.ExitCode.USAGE_ERROR)
+            self._give_up(item, error)
         return case_outcomes(results, item.suite.varied(item.variant).config.execution.pass_)[0]
 
     def record_broken(self, item: BrokenItem) -> CaseOutcome:
         """Store that a case could not be tried."""
+        from pytest_agent_eval.errors import RunDirectoryError
         from pytest_agent_eval.evidence.outcomes import case_outcomes
 
         result = self.trials.of(item.suite).broken(item.case, item.variant)
-        self.store.writer().append(result)
+        try:
+            self.store.writer().append(result)
+        except RunDirectoryError as error:
+            self._give_up(item, error)
         return case_outcomes([result], "all")[0]
+
+    def _give_up(self, item: pytest.Item, error: Exception) -> NoReturn:
+        """End the session: nothing can be stored, so nothing more may be paid for."""
+        message = f"agent-eval: {error}"
+        if self.worker is not None:
+            # xdist takes a worker that ends early for a crashed one, unless it says why.
+            item.session.shouldstop = self.problem = message
+        pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
 
     # -- reporting -------------------------------------------------------------------------
 
@@ -295,10 +308,19 @@ class EvalSession:
             return
         if self.problem:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if self.report is None and self.store.opened is None:
+        if self.store.opened is None and (self.report is None or self.report.is_empty):
+            self.report = None  # no case ran: there is nothing to store
             return
+        from pytest_agent_eval.errors import RunDirectoryError
         from pytest_agent_eval.runs.spending import forget_spending
 
+        try:
+            writer = self.store.writer()
+        except RunDirectoryError as error:  # the directory has gone; workers have said so
+            self.problem = self.problem or f"agent-eval: {error}"
+            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            self.report = None
+            return
         report = self._report()
         if self.store.earlier is not None and self.options.resume is not None:
             report.supersede(self.store.earlier.superseded)
@@ -315,13 +337,13 @@ class EvalSession:
             if suite.asked:
                 report.learn(key, suite.infos(), suite.notes)
         status = report.finish(
-            self.store.writer(),
+            writer,
             mode=self.options.gate,
             exit_status=int(session.exitstatus),
             interrupted=bool(session.shouldstop or session.shouldfail)
             or session.exitstatus == pytest.ExitCode.INTERRUPTED,
         )
-        forget_spending(self.store.writer().path)
+        forget_spending(writer.path)
         if self.alarms and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
         session.exitstatus = status
@@ -332,7 +354,7 @@ class EvalSession:
 
     def print_summary(self, reporter: pytest.TerminalReporter) -> None:
         """Print aggregates, gates and where the run is stored."""
-        if self.problem and self.worker is None:
+        if self.problem and self.worker is None and not self.problem_shown:
             reporter.write_line(f"ERROR: {self.problem}", red=True, bold=True)
         if self.report is not None and self.worker is None:
             self.report.print(reporter, self.shown(self.store.writer().path))

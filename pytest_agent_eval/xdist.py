@@ -52,6 +52,8 @@ class Transport:
         alarms = (*self._session.alarms, *said.get(ALARMS, ()))
         self._session.alarms = list(dict.fromkeys(alarms))
         self._session.problem = said.get(PROBLEM) or self._session.problem
+        if said.get(PROBLEM) and said.get("shouldstop"):
+            self._session.problem_shown = True  # xdist ends the session with these words
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Worker: tell the controller which suites it collected."""

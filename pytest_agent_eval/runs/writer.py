@@ -146,6 +146,9 @@ class RunWriter:
         name = part(worker)
         try:
             prepare(path.parent)
+        except OSError as error:
+            raise failure(path.parent, error) from None
+        try:
             reserved(path)
             for number in count(1):
                 ending = "" if number == 1 else f".{number}"

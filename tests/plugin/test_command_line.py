@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -45,3 +47,35 @@ def test_usage_and_files_that_cannot_be_written(
     assert "init" in capsys.readouterr().err
     assert main(["schema", "-o", str(project.path / "no" / "where.json")]) == 2
     assert "where.json" in capsys.readouterr().err
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+
+
+def test_every_option_of_pytest_is_on_the_page(project: Project) -> None:
+    said = project.subprocess("--help").stdout.str()
+    page = PAGE.read_text(encoding="utf-8")
+    options = set(re.findall(r"^  (--(?:no-)?agent-eval[a-z-]*)", said, re.MULTILINE))
+    values = set(re.findall(r"^  (agent_eval[a-z_]*) \(", said, re.MULTILINE))
+    assert "--agent-eval-dask" in options
+    assert "agent_eval_files" in values
+    assert options == set(re.findall(r"^\| `(--[a-z-]+)", page, re.MULTILINE)) - OF_AGENT_EVAL
+    assert values == set(re.findall(r"^\| `(agent_eval[a-z_]*)`", page, re.MULTILINE))
+
+
+OF_AGENT_EVAL = {"--runs", "--json", "--files", "--trial"}
+
+
+@pytest.mark.parametrize("command", ["", "schema", "init", "runs", "show"])
+def test_every_command_and_its_options_are_on_the_page(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"] if command else ["--help"])
+    said = capsys.readouterr().out
+    page = PAGE.read_text(encoding="utf-8").partition("\n## agent-eval\n")[2]
+    commands = set(re.findall(r"^    ([a-z]+) ", said, re.MULTILINE)) if not command else {command}
+    assert commands
+    assert all(f"| `agent-eval {name}" in page for name in commands)
+    options = set(re.findall(r"^  (--?[a-z-]+)", said, re.MULTILINE)) - {"-h"}
+    assert {option for option in options if not re.search(rf"`[^`]*{option}\b", page)} == set()

@@ -149,7 +149,7 @@ def test_a_broken_file_that_was_named_shows_its_line(project: Project) -> None:
     project.write("eval.yaml", "dataset: {path: cases\n")
     result = project.run("eval.yaml")
     assert result.ret != 0
-    result.stdout.fnmatch_lines(["*eval.yaml:2: not valid YAML*"])
+    result.stdout.fnmatch_lines(["*eval.yaml:1:22: not valid YAML*"])
 
 
 def test_a_missing_runner_is_named(project: Project) -> None:

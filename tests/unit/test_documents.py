@@ -83,7 +83,7 @@ def test_any_text_is_read_or_is_a_document_error(text: str | bytes) -> None:
         ("a: 1\na: 2", 2, "duplicate key 'a', first used in line 1"),
         ("a:\n  b: 1\n  b: 2", 3, "first used in line 2"),
         ("1: a\ntrue: b", 2, "duplicate key True"),
-        ("a: [1", 2, "not valid YAML"),
+        ("a: [1", 1, "not valid YAML"),
         ("a: 1\n\tb: 2", 2, "not valid YAML"),
         ("a: 1\n--- \nb: 1", 2, "document"),
         ("a: *b", 1, "undefined alias"),
@@ -113,6 +113,38 @@ def test_what_is_wrong_is_said_with_its_line(text: str | bytes, line: int, word:
     assert problem.line == line
     assert word in problem.message
     assert problem.file == "f.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("a: b: c\n", "f.yaml:1:5: not valid YAML: mapping values"),
+        ("q: [1\n", "f.yaml:1:6: not valid YAML: did not find expected ','"),
+        ("a: 1\r\nb: [é, 😀 \r\n\r\n", "f.yaml:2:9: not valid YAML"),
+        ('a: "x\nb: 1\n\n', "f.yaml:2:5: not valid YAML: found unexpected end"),
+        ("é: 1\nü: \x07", "f.yaml:2:4: not valid YAML: unacceptable character"),
+        ("a: 1\nb: !x 1", "f.yaml:2:4: not valid YAML: the tag"),
+        ("a: 1\na: 2", "f.yaml:2: a: duplicate key"),
+    ],
+)
+def test_a_message_points_at_text_that_is_there(text: str, where: str) -> None:
+    (problem,) = problems(text)
+    assert str(problem).startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('{"a": }', "f.json:1:7: not valid JSON"),
+        ('{"a": [1\n\n', "f.json:1:9: not valid JSON"),
+        ('{\n"é" 1}', "f.json:2:5: not valid JSON"),
+    ],
+)
+def test_so_does_a_message_about_json(tmp_path: Path, text: str, where: str) -> None:
+    (tmp_path / "f.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DocumentError) as raised:
+        read_document(tmp_path / "f.json")
+    assert str(raised.value).startswith(where)
 
 
 def test_all_duplicates_are_reported_once() -> None:

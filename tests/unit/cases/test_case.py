@@ -18,7 +18,7 @@ from .conftest import Dataset
         ("{}", "input.yaml is empty"),
         ("# a list\n- a\n", r"input\.yaml:2: must be a mapping, not a list"),
         ("text", r"input\.yaml:1: must be a mapping, not a text"),
-        ("a: [1\n", r"input\.yaml:2: not valid YAML"),
+        ("a: [1\n", r"input\.yaml:1:6: not valid YAML"),
         (b"a: \xff\n", r"input\.yaml:1: not UTF-8"),
         ("a: 1\na: 2\n", r"input\.yaml:2: a: duplicate key"),
     ],
@@ -31,7 +31,7 @@ def test_bad_input(dataset: Dataset, content: str | bytes, says: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [("[1]", r"input\.json:1: must be a mapping"), ('{"a": }', r"input\.json:1: not valid JSON")],
+    [("[1]", r"input\.json:1: must be a mapping"), ('{"a": }', r"input\.json:1:7: not valid JSON")],
 )
 def test_bad_json_input(dataset: Dataset, content: str, says: str) -> None:
     dataset.case("case-1", input=content, input_name="input.json")

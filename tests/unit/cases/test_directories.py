@@ -106,17 +106,17 @@ def test_several_input_files_are_an_error(dataset: Dataset) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("tags: [a\nb: 1\n", "annotations.yaml:2: not valid YAML"),
-        ("a:\n\tb: 1\n", "annotations.yaml:2: not valid YAML"),
+        ("tags: [a\nb: 1\n", "annotations.yaml:2:2: not valid YAML"),
+        ("a:\n\tb: 1\n", "annotations.yaml:2:1: not valid YAML"),
         ("a: 1\na: 2\n", "annotations.yaml:2: a: duplicate key 'a', first used in line 1"),
-        ("a: 1\n---\nb: 2\n", "annotations.yaml:2: not valid YAML: but found another document"),
+        ("a: 1\n---\nb: 2\n", "annotations.yaml:2:1: not valid YAML: but found another document"),
         ("- a\n", "annotations.yaml:1: must be a mapping, not a list"),
         ("just text\n", "annotations.yaml:1: must be a mapping, not a text"),
         ("3\n", "annotations.yaml:1: must be a mapping, not 3"),
         (b"note: caf\xe9\n", "annotations.yaml:1: not UTF-8"),
         ("x: 1\ntags:\n  - a\n  - no\n", "annotations.yaml:4: tags[1]: must be a text"),
         ("x: 1\ncategory: 3\n", "annotations.yaml:2: category: must be a text"),
-        ("a: 2024-13-45\n", "annotations.yaml:1: "),
+        ("a: 2024-13-45\n", "annotations.yaml:1:4: "),
     ],
 )
 def test_bad_annotations(dataset: Dataset, text: str | bytes, says: str) -> None:

@@ -270,7 +270,7 @@ def test_a_cancelled_trial_is_no_verdict(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
-        ({"input.yaml": "a: ["}, "input.yaml:2: not valid YAML"),
+        ({"input.yaml": "a: ["}, "input.yaml:1:5: not valid YAML"),
         ({"input.yaml": "prompt: x"}, "workspace.files lists 'notes.md', which this case does not"),
     ],
 )
