@@ -105,7 +105,7 @@ def parse_yaml(
         loader = _Loader(text)
         try:
             node = loader.get_single_node()
-            builder = _Builder(loader, file, positions, aliases="&" in text and "*" in text)
+            builder = _Builder(loader, text, file, positions)
             data = builder.build(node, ()) if node is not None else None
         finally:
             loader.dispose()
@@ -133,11 +133,14 @@ def _decode(data: bytes, file: str) -> str:
 class _Builder:
     """Builds values from composed nodes; one instance a document."""
 
-    def __init__(self, loader: Any, file: str, positions: bool, *, aliases: bool) -> None:
+    def __init__(self, loader: Any, text: str, file: str, positions: bool) -> None:
         self._loader = loader
+        self._text = text
         self._file = file
         self._wanted = positions
-        self._aliases = aliases
+        self._aliases = "&" in text and "*" in text
+        # YAML ends a line at these too; editors, and so line numbers for people, do not.
+        self._recount = not text.isascii() and _YAML_ONLY_BREAK.search(text) is not None
         self._seen: set[int] = set()
         self._inside_alias = 0
         self._expanded = 0
@@ -147,10 +150,10 @@ class _Builder:
 
     def build(self, node: Any, place: Path_) -> Any:
         if self._wanted:
-            mark = node.start_mark
-            line = mark.line + (2 if getattr(node, "style", None) in ("|", ">") else 1)
-            self.values.setdefault(place, (line, mark.column + 1))
-            self.positions.setdefault(place, (mark.line + 1, mark.column + 1))
+            line, column = at = self._at(node.start_mark)
+            below = getattr(node, "style", None) in ("|", ">")
+            self.values.setdefault(place, (line + below, column))
+            self.positions.setdefault(place, at)
         if self._inside_alias:
             self._count(node, place)
         if isinstance(node, yaml.ScalarNode):
@@ -164,12 +167,18 @@ class _Builder:
         self._inside_alias -= 1
         return value
 
+    def _at(self, mark: Any) -> tuple[int, int]:
+        """1-based line and column of a mark."""
+        if self._recount:
+            return _place(self._text, mark.index)
+        return mark.line + 1, mark.column + 1
+
     def _count(self, node: Any, place: Path_) -> None:
         """Bound what aliases expand to; one that contains itself never ends otherwise."""
         self._expanded += 1
         if self._expanded > MAX_NODES or len(place) > MAX_DEPTH:
             message = f"aliases expand to more than {MAX_NODES:,} nodes"
-            line = node.start_mark.line + 1
+            line, _ = self._at(node.start_mark)
             raise DocumentError(Problem(message, file=self._file, line=line))
 
     def _scalar(self, node: Any) -> Any:
@@ -199,7 +208,7 @@ class _Builder:
 
     def _mapping(self, node: Any, place: Path_) -> dict[Any, Any]:
         result: dict[Any, Any] = {}
-        lines: dict[Any, int] = {}
+        marks: dict[Any, Any] = {}
         merged: list[Any] = []
         for key_node, value_node in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
@@ -212,12 +221,12 @@ class _Builder:
                 )
             key = self._scalar(key_node)
             if key in result:
-                self._duplicate(key, place, mark, lines[key])
+                self._duplicate(key, place, mark, marks[key])
                 continue
             here = (*place, key)
             if self._wanted:
-                self.positions.setdefault(here, (mark.line + 1, mark.column + 1))
-            lines[key] = mark.line + 1
+                self.positions.setdefault(here, self._at(mark))
+            marks[key] = mark
             result[key] = self.build(value_node, here)
         for value_node in merged:
             self._merge(result, value_node, place)
@@ -236,16 +245,17 @@ class _Builder:
             for key, item in value.items():
                 result.setdefault(key, item)
 
-    def _duplicate(self, key: Any, place: Path_, mark: Any, first: int) -> None:
+    def _duplicate(self, key: Any, place: Path_, mark: Any, first: Any) -> None:
+        line, column = self._at(mark)
         # Once for its place in the file: an aliased mapping is built again for every alias.
         self.duplicates.setdefault(
-            (mark.line, mark.column),
+            (line, column),
             Problem(
-                f"duplicate key {key!r}, first used in line {first}",
+                f"duplicate key {key!r}, first used in line {self._at(first)[0]}",
                 path=format_place((*place, key)),
                 file=self._file,
-                line=mark.line + 1,
-                column=mark.column + 1,
+                line=line,
+                column=column,
             ),
         )
 
@@ -362,7 +372,8 @@ def _place(text: str, at: int) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+_LINE_BREAK = re.compile("\r\n|[\n\r]")
+_YAML_ONLY_BREAK = re.compile("[\x85\u2028\u2029]")
 
 
 def _first_line(error: BaseException) -> str:

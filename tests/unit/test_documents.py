@@ -272,3 +272,23 @@ def test_json_is_read_back(tmp_path_factory: pytest.TempPathFactory, value: Any)
     file = tmp_path_factory.mktemp("json", numbered=True) / "a.json"
     file.write_text(json.dumps(value))
     assert read_document(file) == value
+
+
+@pytest.mark.parametrize("broken", ["\x85", "\u2028", "\u2029"])
+def test_lines_are_those_of_an_editor_and_not_those_of_yaml(broken: str) -> None:
+    text = f"a: 'x{broken}y'\nb: {{c: 1}}\nb: 2\n"
+    document = parse_yaml(text, positions=True, keep_going=True)
+    assert document.data == {"a": "x y" if broken == "\x85" else f"x{broken}y", "b": {"c": 1}}
+    assert document.position(("b", "c")) == (2, 5)
+    assert document.values["b", "c"] == (2, 8)
+    (problem,) = document.problems
+    assert (problem.line, problem.column) == (3, 1)
+    assert "first used in line 2" in problem.message
+
+
+@pytest.mark.parametrize("broken", ["\x85", "\u2028", "\u2029"])
+def test_the_line_of_bad_yaml_is_that_of_an_editor(broken: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        parse_yaml(f"a: 'x{broken}y'\nb: [1\nc: 2\n")
+    (problem,) = caught.value.problems
+    assert problem.line == 3

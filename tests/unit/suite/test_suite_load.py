@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import xxhash
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_agent_eval.documents import MAX_BYTES
@@ -151,6 +151,7 @@ def problems_in(text: str | bytes) -> tuple[Problem, ...]:
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=8))
+@example({"name": {"\x85": None}, "skill": [], "dataset": "\x85"})
 def test_any_data_loads_or_has_problems_with_lines(data: dict[str, Any]) -> None:
     import yaml
 
