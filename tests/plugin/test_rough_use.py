@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
-import time
 
-import psutil
 import pytest
 
 from .conftest import ECHO, Project
@@ -37,43 +33,6 @@ def test_pytest_started_inside_the_dataset(
     left = {path.name for path in (project.path / "evals/cases/case-001").iterdir()}
     assert left - {".pytest_cache", "runpytest-0", "runpytest-current"} == {"input.yaml"}
     assert list((project.path / "evals/.agent-eval/runs").glob("*/results.jsonl"))
-
-
-def test_sigterm_ends_the_agents_and_keeps_what_is_finished(project: Project) -> None:
-    project.suite(
-        """\
-        dataset: {path: cases}
-        runner: {type: cli, command: ["sh", "-c", "cat input.yaml; exec sleep $0", "{seconds}"]}
-        judges: [{name: any, check: return True}]
-        """
-    )
-    project.case("case-001", {"seconds": 0})
-    project.case("case-002", {"seconds": 300})
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", "-q", "eval.yaml"],
-        cwd=project.path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    agents: list[psutil.Process] = []
-    for _ in range(600):
-        agents = [
-            child
-            for child in psutil.Process(process.pid).children(recursive=True)
-            if child.name() == "sleep"
-        ]
-        agents = [agent for agent in agents if "300" in agent.cmdline()]
-        if agents and any(path.stat().st_size for path in project.path.rglob("results.jsonl")):
-            break
-        time.sleep(0.05)
-    assert agents
-    process.send_signal(signal.SIGTERM)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
-    assert not agents[0].is_running()
-    assert set(project.results()) == {"case-001"}
-    assert project.summary()["complete"] is False
 
 
 def test_what_makes_cases_run_one_by_one_is_said(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -60,11 +61,12 @@ def _marked(marker: str) -> list[psutil.Process]:
 
 
 def _watchdogs_of(pid: int) -> list[psutil.Process]:
-    return [
-        child
-        for child in psutil.Process(pid).children()
-        if any(word.endswith("watchdog.py") for word in child.cmdline())
-    ]
+    found = []
+    for child in psutil.Process(pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+            if any(word.endswith("watchdog.py") for word in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def _parent(tmp_path: Path, marker: str, *more: str) -> subprocess.Popen[bytes]:
