@@ -150,7 +150,8 @@ class Engine:
 
     Args:
         parallelism: agents at work at once.
-        judging: trials that are judged at once.
+        judging: trials that are judged at once. As many as both together may wait for it before no
+            more agents start.
         window: how many jobs behind the one that was asked for last may start; None for any.
         cancelled: set by :meth:`stop`, handed to every job.
     """
@@ -378,6 +379,8 @@ class Engine:
         """The job that may start now: one that was asked for, else the next in order."""
         if self._running >= self._parallelism or self.cancelled.is_set():
             return None
+        if len(self._to_judge) >= self._parallelism + self._max_judging:
+            return None  # each holds what its agent printed, and judges could not keep up
         for task in self._asked:
             if self._has_room(task.lane):
                 return task
@@ -450,7 +453,7 @@ class Engine:
         self._judging -= 1
         if self._to_judge:
             self._judging += 1
-            self._ready.append(self._to_judge.popleft())
+            self._ready.append(self._to_judge.popleft())  # which also makes room for an agent
 
     # -- steps -----------------------------------------------------------------------------
 

@@ -302,7 +302,7 @@ def test_agents_go_on_while_trials_are_judged(engines: Engines) -> None:
 
     def agent() -> None:
         agents["ended"] += 1  # one at a time
-        if agents["ended"] == 6:
+        if agents["ended"] == 5:  # two that are judged, and three that wait for it
             everybody.set()
 
     engine = engines(1, judging=2, window=None)
@@ -311,6 +311,23 @@ def test_agents_go_on_while_trials_are_judged(engines: Engines) -> None:
     for n in range(6):
         engine.result(n)
     assert everybody.is_set()
+
+
+def test_no_agent_starts_while_too_many_wait_to_be_judged(engines: Engines) -> None:
+    """What agents printed is in memory until it is judged: that must have a bound."""
+    started: list[int] = []
+    done = threading.Event()
+    engine = engines(2, judging=1, window=None)
+    lane = Lane(2)
+    engine.plan(
+        judged(n, partial(started.append, n), lambda: done.wait(LONG), lane=lane) for n in range(40)
+    )
+    engine.begin([0])
+    until(lambda: len(started) >= 4)
+    done.wait(0.3)  # time in which all of them would have started
+    assert len(started) <= 1 + 3 + 2, "one is judged, three wait, two were at work by then"
+    done.set()
+    assert [engine.result(n).case for n in range(40)] == [str(n) for n in range(40)]
 
 
 @pytest.mark.parametrize("limit", [1, 3])
