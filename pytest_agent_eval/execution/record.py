@@ -117,7 +117,8 @@ class Record(Mapping[str, Any]):
                 for key, value in data.items()
             }
         with open(os.path.join(directory, RECORD), "w", encoding="ascii") as stream:
-            stream.write(to_json(data) + "\n")
+            stream.write(to_json(data))
+            stream.write("\n")  # by itself: to join them would copy what may be long
         return data
 
     @property
