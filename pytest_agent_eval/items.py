@@ -16,7 +16,7 @@ from _pytest._code import filter_traceback
 
 if TYPE_CHECKING:
     from _pytest._code.code import ExceptionInfo, TerminalRepr, Traceback, TracebackEntry
-    from _pytest.fixtures import FuncFixtureInfo
+    from _pytest.fixtures import FixtureDef, FuncFixtureInfo
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.cases import BrokenCase, Case
@@ -162,14 +162,14 @@ class CaseItem(pytest.Function):
         """``function``, ``class``, ``module``, ``package`` or ``session``; empty if there is no
         such fixture.
         """
-        found = self.session._fixturemanager.getfixturedefs(name, self)
-        return found[-1].scope if found else ""
+        found = self._fixture_named(name)
+        return found.scope if found else ""
 
     def fixture_problem(self, name: str) -> str:
         """Why a fixture cannot be the agent, and what would fit; empty if it can."""
-        found = self.session._fixturemanager.getfixturedefs(name, self)
+        found = self._fixture_named(name)
         if found:
-            several = found[-1].params is not None
+            several = found.params is not None
             hint = "an agent needs one value; use variants to compare several"
             return f"fixture {name!r} has params, and {hint}" if several else ""
         import difflib  # not at start-up, where nothing else needs it
@@ -189,9 +189,14 @@ class CaseItem(pytest.Function):
         )
 
     def _is_of_project(self, fixture: str) -> bool:
-        found = self.session._fixturemanager.getfixturedefs(fixture, self) or ()
-        code = getattr(found[-1].func, "__code__", None) if found else None
+        found = self._fixture_named(fixture)
+        code = getattr(found.func, "__code__", None) if found else None
         return code is not None and os.path.basename(code.co_filename) == "conftest.py"
+
+    def _fixture_named(self, name: str) -> FixtureDef[Any] | None:
+        """The one that this case would get, of all that have the name."""
+        found = self.session._fixturemanager.getfixturedefs(name, self)
+        return found[-1] if found else None
 
     def mark(self, marks: list[pytest.MarkDecorator]) -> None:
         """Add marks; in bulk, because there may be 10,000 cases with ten marks each."""

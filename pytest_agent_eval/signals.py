@@ -41,10 +41,9 @@ class Signals:
         before = {
             number: handler
             for number in (signal.SIGINT, signal.SIGTERM)
-            if (handler := signal.getsignal(number)) in (signal.default_int_handler, _interrupt)
+            if _is_main()
+            and (handler := signal.getsignal(number)) in (signal.default_int_handler, _interrupt)
         }
-        if not _is_main():
-            before = {}
 
         def put_back() -> None:
             for number, handler in before.items():

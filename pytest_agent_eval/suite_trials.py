@@ -338,7 +338,7 @@ class SuiteTrials:
         runner = context.suite.config.runner
         if self.fixture_problem and runner.function == f"fixture:{self._suite.fixture}":
             raise RunnerError(self.fixture_problem, lasting=True)
-        return self._suite.runner_types[context.suite.config.runner.type](context)
+        return self._suite.runner_types[runner.type](context)
 
     def description(self) -> str:
         """How agents are kept apart, as each variant's runner says it; empty if they are not."""

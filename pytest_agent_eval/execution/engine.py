@@ -192,7 +192,7 @@ class Engine:
         self._supervisor = Supervisor(self._overdue)
         self._loop: EventLoopThread | None = None
         self._closed = False
-        self._deadline = float("inf")
+        self._deadline = _FOREVER
         self._clerk = Clerk()
         self._dismissed = False
 
