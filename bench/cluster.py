@@ -1,19 +1,19 @@
 """Wall time of 200 agents that wait half a second, on a Dask cluster of two workers on loopback.
 
-The floor is counted as in ``parallel.py``: 7 waves of 32 agents wait 3.5 seconds.
+The floor is counted as in ``parallel.py``: 7 waves of 32 agents wait 3.5 seconds; the least is that
+of a plugin that connects and submits as many calls that wait.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 from measure import run, scratch
-from parallel import CASES, FLOOR, PARALLELISM, WAITS, write_project
+from parallel import CASES, FLOOR, PARALLELISM, WAITS, least, median, write_project
 
 BOUND = 1.25
 ROUNDS = 3
@@ -32,14 +32,16 @@ def main() -> int:
                 *("--agent-eval-dask", address, "--agent-eval-parallelism", str(PARALLELISM)),
             ]
             run(command, root)
-            wall = statistics.median(run(command, root).wall for _ in range(ROUNDS))
+            wall = median([run(command, root) for _ in range(ROUNDS)])
+            bare = least(root, "cluster", address)
         finally:
             for process in reversed(processes):  # the scheduler last: its workers say goodbye to it
                 _end(process)
     ratio = wall / FLOOR
     print(
         f"{CASES} command agents of {WAITS} s on {WORKERS} Dask workers, {PARALLELISM} at once: "
-        f"floor {FLOOR:.1f} s, ours {wall:.2f} s wall, ratio {ratio:.2f} (bound {BOUND:g}) "
+        f"floor {FLOOR:.1f} s, least {bare:.2f} s (ratio {bare / FLOOR:.2f}), "
+        f"ours {wall:.2f} s wall, ratio {ratio:.2f} (bound {BOUND:g}) "
         f"{'ok' if ratio <= BOUND else 'MISSED'}"
     )
     return 0 if ratio <= BOUND else 1

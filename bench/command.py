@@ -3,9 +3,9 @@
 The floor does what no runner can do without: a loop of ``mkdir``, a copy of the input and
 ``subprocess.run``. A case costs the time of 200 cases minus that of one, over 199.
 
-The least is what a plugin of pytest costs that does nothing but the floor, ahead of pytest in
-threads: no record, no judge, no log, no look at what an agent left running. Nothing that reports a
-case as an item can be faster.
+The least is what a plugin of pytest costs that does what a stored trial consists of and nothing
+else, ahead of pytest in threads: a workspace, two logs, the digest of the case, a look at what
+changed, the files and the record stored, one line of results.
 """
 
 from __future__ import annotations
@@ -43,23 +43,46 @@ for number in range(cases):
 """
 
 LEAST = """\
-import os, shutil, subprocess
+import hashlib, json, os, shutil, subprocess
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 
+def files_in(directory):
+    return {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(directory)}
+
+
 class Case(pytest.Item):
     def work(self):
-        workspace = f"{self.path.parent}/least-{os.getpid()}-{self.name}"
-        os.mkdir(workspace)
-        os.mkdir(f"{workspace}/output")
-        shutil.copyfile(f"cases/{self.name}/input.yaml", f"{workspace}/input.yaml")
-        subprocess.run(["cp", "input.yaml", "output/copy.yaml"], cwd=workspace, check=True)
-        return os.listdir(f"{workspace}/output")
+        case, store = f"cases/{self.name}", f"{self.config.store}/{self.name}"
+        workspace = f"{self.config.store}/{self.name}-workspace"
+        for directory in (workspace, f"{workspace}/output", store, f"{store}/files"):
+            os.mkdir(directory)
+        with open(f"{case}/input.yaml", "rb") as stream:
+            record = {"case": self.name, "digest": hashlib.sha256(stream.read()).hexdigest()}
+        shutil.copyfile(f"{case}/input.yaml", f"{workspace}/input.yaml")
+        before = files_in(workspace)
+        with open(f"{store}/stdout.log", "wb") as out, open(f"{store}/stderr.log", "wb") as err:
+            agent = subprocess.Popen(
+                ["cp", "input.yaml", "output/copy.yaml"], cwd=workspace, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+            )
+            record["exit_code"] = agent.wait()
+        record["changed"] = files_in(workspace) != before
+        record["files"] = os.listdir(f"{workspace}/output")
+        for name in record["files"]:
+            shutil.copyfile(f"{workspace}/output/{name}", f"{store}/files/{name}")
+        with open(f"{store}/stdout.log") as stream:
+            record["output"] = stream.read()
+        with open(f"{store}/record.json", "w") as stream:
+            json.dump(record, stream)
+        os.write(self.config.results, json.dumps(record).encode() + b"\\n")
+        shutil.rmtree(workspace)
+        return record
 
     def runtest(self):
-        assert "copy.yaml" in self.config.at_work[self.name].result()
+        assert "copy.yaml" in self.config.at_work[self.name].result()["files"]
 
 
 class Cases(pytest.File):
@@ -73,8 +96,12 @@ def pytest_collect_file(file_path, parent):
 
 
 def pytest_collection_finish(session):
+    config = session.config
+    config.store = f"{os.getcwd()}/least-{os.getpid()}"
+    os.mkdir(config.store)
+    config.results = os.open(f"{config.store}/results.jsonl", os.O_CREAT | os.O_WRONLY)
     pool = ThreadPoolExecutor(int(os.environ["PARALLELISM"]))
-    session.config.at_work = {item.name: pool.submit(item.work) for item in session.items}
+    config.at_work = {item.name: pool.submit(item.work) for item in session.items}
 """
 
 

@@ -274,6 +274,7 @@ class Walk:
                 if self._halted:  # the generator goes on elsewhere
                     raise Interruption
                 self.deadline = None
+            del step  # and with it all that its function holds
 
     def wait(self, worker: InterruptibleThread, cancelled: threading.Event | None) -> bool:
         """True when the generator has ended, False when its step has to be ended."""

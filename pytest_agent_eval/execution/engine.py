@@ -150,8 +150,8 @@ class Engine:
 
     Args:
         parallelism: agents at work at once.
-        judging: trials that are judged at once. As many as both together may wait for it before no
-            more agents start.
+        judging: trials that are judged at once. No agent starts while as many wait for it as
+            there may be agents at work.
         window: how many jobs behind the one that was asked for last may start; None for any.
         cancelled: set by :meth:`stop`, handed to every job.
     """
@@ -379,7 +379,7 @@ class Engine:
         """The job that may start now: one that was asked for, else the next in order."""
         if self._running >= self._parallelism or self.cancelled.is_set():
             return None
-        if len(self._to_judge) >= self._parallelism + self._max_judging:
+        if len(self._to_judge) >= self._parallelism:
             return None  # each holds what its agent printed, and judges could not keep up
         for task in self._asked:
             if self._has_room(task.lane):

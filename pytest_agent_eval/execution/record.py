@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -49,6 +51,12 @@ _STORED = (
     "workspace",
 )
 """Keys that are handed out as they are stored."""
+
+_LONG = 1 << 16
+"""Characters of output from which a record counts as long."""
+
+_ONE_LONG = threading.Lock()
+"""Held while a long record is written: each is in memory three times over until the disk has it."""
 
 _IDENTITY = frozenset({"suite", "case", "trial", "variant", "outputs"})
 """Keys by which stored values are found again: no secrets are looked for there."""
@@ -116,7 +124,11 @@ class Record(Mapping[str, Any]):
                 key: value if key in _IDENTITY else secrets.value(value)
                 for key, value in data.items()
             }
-        with open(os.path.join(directory, RECORD), "w", encoding="ascii") as stream:
+        long = len(data.get("output") or "") > _LONG
+        with (
+            _ONE_LONG if long else contextlib.nullcontext(),
+            open(os.path.join(directory, RECORD), "w", encoding="ascii") as stream,
+        ):
             stream.write(to_json(data))
             stream.write("\n")  # by itself: to join them would copy what may be long
         return data

@@ -88,12 +88,20 @@ class Appender:
     def _sync(self) -> None:
         with self._lock:
             self._timer = None
-            if self._fd >= 0:
-                try:
-                    os.fsync(self._fd)
-                except OSError:
-                    # Not every file system can; the lines are with the kernel already.
-                    return
+            if self._fd < 0:
+                return
+            try:
+                fd = os.dup(self._fd)  # which stays open, whoever closes the other meanwhile
+            except OSError:  # too many open files
+                return
+        try:
+            # Not under the lock: on a busy disk it takes seconds, in which lines are to be written.
+            os.fsync(fd)
+        except OSError:
+            # Not every file system can; the lines are with the kernel already.
+            return
+        finally:
+            os.close(fd)
 
     def close(self) -> None:
         """Flush to the disk and close. May be called twice; a later ``append`` opens again."""

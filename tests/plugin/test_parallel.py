@@ -152,7 +152,7 @@ execution: {parallelism: 1}
 
         def run(task):
             agents.append(task)
-            if len(agents) == 5:  # two that are judged, three that wait: no more may
+            if len(agents) == 3:  # two that are judged, one that waits: no more may
                 everybody.set()
             return "met"
 

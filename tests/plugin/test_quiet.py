@@ -37,6 +37,31 @@ def test_litellm_is_not_imported_by_a_suite_without_models(project: Project) -> 
     assert "jinja2" not in line
 
 
+def test_its_modules_are_loaded_as_they_were_compiled_and_those_of_tests_are_rewritten(
+    project: Project,
+) -> None:
+    project.write(
+        "probe.py",
+        """\
+        import sys
+
+        def pytest_sessionfinish(session):
+            ours = [m for name, m in sys.modules.items() if name.startswith("pytest_agent_eval.")]
+            kinds = {type(m.__spec__.loader).__name__ for m in ours}
+            print("LOADED", len(ours) > 20, kinds)
+        """,
+    )
+    project.write("test_ordinary.py", "def test_it():\n    assert sorted([1]) == [2]\n")
+    project.suite()
+    project.cases(1)
+    result = project.subprocess(
+        "-p", "probe", "-s", "--agent-eval", "test_ordinary.py", "eval.yaml"
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*LOADED True {'SourceFileLoader'}*"])
+    result.stdout.fnmatch_lines(["*assert [[]1[]] == [[]2[]]*"])
+
+
 def test_nothing_is_written_or_printed(project: Project) -> None:
     project.write("test_ordinary.py", "def test_it():\n    pass\n")
     result = project.subprocess()

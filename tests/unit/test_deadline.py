@@ -237,6 +237,27 @@ def test_a_generator_and_its_steps_share_one_thread(deadline: DeadlineThread) ->
     assert error == "nowhere"
 
 
+def test_what_a_step_worked_on_is_gone_when_the_generator_goes_on(
+    deadline: DeadlineThread,
+) -> None:
+    """What an agent printed may be a megabyte, and the next step may take a minute."""
+
+    class Record:
+        def judge(self) -> str:
+            return "judged"
+
+    def steps() -> Steps[list[object]]:
+        record = Record()
+        reference = weakref.ref(record)
+        step = Step(record.judge, 5)
+        del record
+        answer = yield step
+        del step
+        return [answer, reference()]
+
+    assert deadline.drive(steps()) == ["judged", None]
+
+
 def test_what_a_generator_raises_is_raised_here(deadline: DeadlineThread) -> None:
     def steps() -> Steps[None]:
         yield Step(lambda: None, 5)

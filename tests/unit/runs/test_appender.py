@@ -128,6 +128,33 @@ def test_lines_reach_the_disk_without_being_asked(
     assert (tmp_path / "file").read_bytes() == b"one\ntwo\n"
 
 
+def test_lines_are_written_while_a_slow_disk_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial that waits to be stored is a trial in memory, and a case that pytest waits for."""
+    syncing, synced = threading.Event(), threading.Event()
+
+    def slow(fd: int) -> None:
+        syncing.set()
+        assert synced.wait(30)
+
+    appender = Appender(str(tmp_path / "file"))
+    appender.append(b"one\n")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", slow)
+        thread = threading.Thread(target=appender._sync)
+        thread.start()
+        assert syncing.wait(30)
+        writing = threading.Thread(target=appender.append, args=(b"two\n",), daemon=True)
+        writing.start()
+        writing.join(30)
+        assert not writing.is_alive()
+        assert (tmp_path / "file").read_bytes() == b"one\ntwo\n"
+        synced.set()
+        thread.join(30)
+    appender.close()
+
+
 def test_a_file_system_that_cannot_sync_still_stores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
