@@ -226,14 +226,11 @@ class Trials:
         BATON.give()  # a case that is run again, before it was reported for good
         if self._held is not None:
             self._held.deliver()
-        first = not self._workspaces
-        if first:
+        if not self._workspaces:
             self._prepare(item)
         self._know_lanes()
         keys = self._keys(item)
         self._engine.begin(keys)
-        if first:
-            _import_reports()
         if self._is_worker and self._options.parallelism is not None:
             for nodeid in self._upcoming():
                 if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
@@ -252,6 +249,11 @@ class Trials:
         Raises:
             RunDirectoryError: nothing can be stored.
         """
+        import pytest_agent_eval.reporting
+        import pytest_agent_eval.reports.failure
+        import pytest_agent_eval.reports.junit
+        import pytest_agent_eval.reports.terminal  # noqa: F401
+
         path = self._store.writer().path
         if self._options.max_cost is not None:
             from pytest_agent_eval.runs.spending import Spending
@@ -403,14 +405,6 @@ def _exit_at_once() -> None:
     That takes 0.2 s, and the system takes the memory back anyway. Nothing changes before the exit.
     """
     atexit.register(gc.freeze)
-
-
-def _import_reports() -> None:
-    """Import what only reports need; meant for the time in which the first agent works."""
-    import pytest_agent_eval.reporting
-    import pytest_agent_eval.reports.failure
-    import pytest_agent_eval.reports.junit
-    import pytest_agent_eval.reports.terminal  # noqa: F401
 
 
 def _alone(config: pytest.Config) -> str:
