@@ -124,7 +124,7 @@ def _usage(response: Any, model: str) -> Usage:
     usage = getattr(response, "usage", None)
     hidden = getattr(response, "_hidden_params", None) or {}
     details = getattr(usage, "prompt_tokens_details", None)
-    cost = hidden.get("response_cost")
+    cost: Any = hidden.get("response_cost")
     return Usage(
         cost_usd=None if cost is None else float(cost),  # unknown where it knows no price
         input_tokens=getattr(usage, "prompt_tokens", None),
