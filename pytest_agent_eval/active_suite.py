@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.judges import BoundJudge
     from pytest_agent_eval.judges.base import JudgeKind
-    from pytest_agent_eval.llm import Gateway
+    from pytest_agent_eval.llm import Gateway, ModelProcess
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
     from pytest_agent_eval.suite import Suite
@@ -58,7 +58,9 @@ class ActiveSuite:
         rootdir: Path,
         runner_types: Mapping[str, RunnerType],
         judge_kinds: Mapping[str, JudgeKind],
+        models: Callable[[], ModelProcess],
     ) -> None:
+        self._models = models
         self.suite = suite
         self.key = key
         self.asked = asked
@@ -89,6 +91,7 @@ class ActiveSuite:
         rootdir: Path,
         runner_types: Mapping[str, RunnerType],
         judge_kinds: Mapping[str, JudgeKind],
+        models: Callable[[], ModelProcess],
     ) -> ActiveSuite:
         """Read and check a suite; make its judges if it is to run.
 
@@ -123,6 +126,7 @@ class ActiveSuite:
             rootdir=rootdir,
             runner_types={**BUILTIN, **runner_types},
             judge_kinds=judge_kinds,
+            models=models,
         )
         if asked and not suite.config.judges:
             self.notes.append("there are no judges: a case passes when the agent worked")
@@ -294,31 +298,34 @@ class ActiveSuite:
                     rootdir=self.rootdir,
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
-                    gateway=self._gateway(suite.config.models.api_base or ""),
+                    gateway=self._gateway(suite),
                 )
                 made.append((suite, found[variant]))
         return found
 
-    def _gateway(self, api_base: str) -> Gateway:
-        """By which the models of one server are asked."""
+    def _gateway(self, suite: Suite) -> Gateway | None:
+        """By which the models of the suite's judges are asked, if they ask any."""
+        from pytest_agent_eval.suite.judge_models import asks_a_model
+
+        if not any(asks_a_model(judge, suite) for judge in suite.config.judges):
+            return None
         from pytest_agent_eval.llm import Gateway
         from pytest_agent_eval.redaction import Secrets
 
+        api_base = suite.config.models.api_base or ""
         if api_base not in self._gateways:
             self._gateways[api_base] = Gateway(
                 self.suite.directory,
                 mode=self.options.llm,
                 api_base=api_base,
                 secrets=Secrets.of(os.environ),
+                process=self._models(),
             )
         return self._gateways[api_base]
 
     def warm_up(self) -> None:
         """Do in the background what the first judge that asks a model would have to wait for."""
-        asking = [
-            judge for judges in self.judges.values() for judge in judges if judge.asks_a_model
-        ]
-        for gateway in self._gateways.values() if asking else ():
+        for gateway in self._gateways.values():
             gateway.warm_up()
 
     def _early_conditions(self) -> list[tuple[str, Condition | None]]:

@@ -66,8 +66,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """End what is still running; the usual end is ``pytest_sessionfinish``."""
     session = config.stash.get(SESSION, None)
     if session is not None:
-        session.trials.stop()
-        session.signals.restore()
+        session.close()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.evidence.outcomes import CaseOutcome
+    from pytest_agent_eval.llm import ModelProcess
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
@@ -61,6 +62,7 @@ class EvalSession:
         )
         self.reports = CaseReports(self)
         self._marks: Marks | None = None
+        self._models: ModelProcess | None = None
         self.signals = Signals()
 
     # -- collection ------------------------------------------------------------------------
@@ -111,9 +113,24 @@ class EvalSession:
             rootdir=self.config.rootpath,
             runner_types=_merged(hooks.pytest_agent_eval_runner_types(config=self.config)),
             judge_kinds=_merged(hooks.pytest_agent_eval_judge_kinds(config=self.config)),
+            models=self._model_process,
         )
         self.suites[key] = suite
         return suite
+
+    def _model_process(self) -> ModelProcess:
+        if self._models is None:
+            from pytest_agent_eval.llm import ModelProcess
+
+            self._models = ModelProcess()
+        return self._models
+
+    def close(self) -> None:
+        """End what is still running; may be called twice."""
+        self.trials.stop()
+        if self._models is not None:
+            self._models.close()
+        self.signals.restore()
 
     def marks(self) -> Marks:
         """The maker of marks, shared by all suites."""

@@ -3,9 +3,12 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from pytest_agent_eval.llm import ModelProcess
 
 pytest_plugins = ["pytester"]
 
@@ -22,6 +25,14 @@ if (
     and threading.current_thread() is threading.main_thread()
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def models() -> Iterator[ModelProcess]:
+    """A process that asks models, for all tests: it takes seconds to start."""
+    process = ModelProcess()
+    yield process
+    process.close()
 
 
 @pytest.fixture(autouse=True)

@@ -60,6 +60,7 @@ class Provider:
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def _handler(owner) -> type[BaseHTTPRequestHandler]:  # noqa: N805

@@ -19,7 +19,7 @@ from pytest_agent_eval.judges.verdict import error_verdict
 from pytest_agent_eval.llm import AnswerForm, Gateway, ModelReply, ModelRequest, provider_name
 from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
-from pytest_agent_eval.suite import missing_models
+from pytest_agent_eval.suite.judge_models import missing_models
 
 __all__ = ["LlmJudge", "make_llm", "make_llm_builtin", "read_verdict"]
 

@@ -1,12 +1,14 @@
 """Models: every call goes through one gateway, live or recorded.
 
-The only room that imports litellm, and only for a call that no recording answers.
+The only room that imports litellm, in a process of its own, and only for a call that no recording
+answers.
 """
 
 from __future__ import annotations
 
 from pytest_agent_eval.llm.gateway import Answered, Gateway, Mode
 from pytest_agent_eval.llm.names import provider_name
+from pytest_agent_eval.llm.process import ModelProcess
 from pytest_agent_eval.llm.request import AnswerForm, ModelReply, ModelRequest, ToolCall
 
 __all__ = [
@@ -14,6 +16,7 @@ __all__ = [
     "Answered",
     "Gateway",
     "Mode",
+    "ModelProcess",
     "ModelReply",
     "ModelRequest",
     "ToolCall",

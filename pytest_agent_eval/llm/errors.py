@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_agent_eval.errors import AgentEvalError
 
-__all__ = ["MissingRecording", "ModelError", "NoAnswer"]
+__all__ = ["MissingRecording", "ModelError", "NoAnswer", "ProviderError"]
 
 
 class ModelError(AgentEvalError):
@@ -35,3 +35,26 @@ class NoAnswer(ModelError):
     def __init__(self, message: str, raw: str) -> None:
         super().__init__(message)
         self.raw = raw
+
+
+class ProviderError(Exception):
+    """One call failed.
+
+    Attributes:
+        status: of HTTP, or None when there was no answer at all.
+        transient: it may work later.
+        retry_after: seconds that the provider asks to wait, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        transient: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.transient = transient
+        self.retry_after = retry_after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import threading
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pytest_agent_eval.llm.answers import LADDER, instruction, submitted, wanted
-from pytest_agent_eval.llm.errors import MissingRecording, ModelError, NoAnswer
-from pytest_agent_eval.llm.provider import ProviderError, call, load
+from pytest_agent_eval.llm.errors import MissingRecording, ModelError, NoAnswer, ProviderError
+from pytest_agent_eval.llm.process import ModelProcess
 from pytest_agent_eval.llm.recordings import DIRECTORY, Recordings
 from pytest_agent_eval.llm.request import AnswerForm, ModelReply, ModelRequest
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
@@ -51,6 +52,7 @@ class Gateway:
         api_base: of the server, for every model; empty for what the provider's variables say.
         secrets: are neither sent to a recording nor named in a message.
         environment: where ``CI`` is looked up; None for that of this process.
+        process: that asks models; None for one of its own.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Gateway:
         api_base: str = "",
         secrets: Secrets = NO_SECRETS,
         environment: Mapping[str, str] | None = None,
+        process: ModelProcess | None = None,
     ) -> None:
         self.mode = mode
+        self._process = process or ModelProcess()
         self.recordings = Recordings(directory / DIRECTORY, secrets)
         self._api_base = api_base
         self._secrets = secrets
@@ -74,10 +78,11 @@ class Gateway:
         self._rungs: dict[str, int] = {}
 
     def warm_up(self) -> None:
-        """Import LiteLLM in another thread, if a call without a recording is to be expected."""
+        """Start the process that asks models, if a call without a recording is to be expected."""
         if self._offline or (self.mode == "auto" and any(self.recordings.all())):
             return
-        threading.Thread(target=load, name="agent-eval-litellm", daemon=True).start()
+        with contextlib.suppress(ProviderError):  # it is said where a model is asked
+            self._process.start()
 
     def ask(self, request: ModelRequest, *, asker: str, timeout: float) -> ModelReply:
         """Put one question.
@@ -193,7 +198,7 @@ class Gateway:
         more: Mapping[str, Any],
         deadline: float,
     ) -> ModelReply:
-        return call(
+        return self._process.call(
             request.model,
             messages,
             timeout=max(deadline - time.monotonic(), 0.001),

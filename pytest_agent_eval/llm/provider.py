@@ -1,73 +1,33 @@
-"""One call of a model by way of LiteLLM: the only module that imports it, and late."""
+"""One call of a model by way of LiteLLM: the only module that imports it, in its own process."""
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_agent_eval.llm.errors import ProviderError
 from pytest_agent_eval.llm.request import ModelReply, ToolCall
 from pytest_agent_eval.results import Usage
 
-__all__ = ["ProviderError", "call", "load"]
+__all__ = ["call", "load"]
 
 _SWITCHES = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it fetches a price list from the network
     "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file into the environment
 }
-_ONE = threading.Lock()
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
-class ProviderError(Exception):
-    """A call failed.
-
-    Attributes:
-        status: of HTTP, or None when there was no answer at all.
-        transient: it may work later.
-        retry_after: seconds that the provider asks to wait, or None.
-    """
-
-    def __init__(
-        self, message: str, *, status: int | None, transient: bool, retry_after: float | None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.transient = transient
-        self.retry_after = retry_after
-
-
 def load() -> Any:
-    """Import litellm, which takes seconds, and keep it from changing this process."""
-    with _ONE:
-        known = sys.modules.get("litellm")
-        if known is not None:  # also when the code under test did
-            return known
-        with _switched():
-            import litellm
-        litellm.suppress_debug_info = True  # else it prints advice in colours on each error
-        logger = logging.getLogger("LiteLLM")
-        if logger.level == logging.NOTSET or logger.level == logging.WARNING:
-            logger.setLevel(logging.CRITICAL)
-        return litellm
+    """Import litellm, which takes seconds."""
+    os.environ.update({name: value for name, value in _SWITCHES.items() if name not in os.environ})
+    import litellm
 
-
-@contextlib.contextmanager
-def _switched() -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update({name: value for name, value in _SWITCHES.items() if name not in before})
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        for name, value in before.items():
-            if os.environ.get(name) != value:
-                os.environ[name] = value
+    litellm.suppress_debug_info = True  # else it prints advice in colours on each error
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
 
 
 def call(
@@ -100,7 +60,7 @@ def call(
         )
         return _reply(response, model)
     except Exception as error:
-        raise _failed(error) from None
+        raise _failed(error, litellm, model) from None
 
 
 def _reply(response: Any, model: str) -> ModelReply:
@@ -122,11 +82,11 @@ def _reply(response: Any, model: str) -> ModelReply:
 
 def _usage(response: Any, model: str) -> Usage:
     usage = getattr(response, "usage", None)
-    hidden = getattr(response, "_hidden_params", None) or {}
+    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
     details = getattr(usage, "prompt_tokens_details", None)
-    cost: Any = hidden.get("response_cost")
+    cost: float | None = hidden.get("response_cost")  # unknown where it knows no price
     return Usage(
-        cost_usd=None if cost is None else float(cost),  # unknown where it knows no price
+        cost_usd=cost,
         input_tokens=getattr(usage, "prompt_tokens", None),
         output_tokens=getattr(usage, "completion_tokens", None),
         cache_read_tokens=getattr(details, "cached_tokens", None),
@@ -136,18 +96,32 @@ def _usage(response: Any, model: str) -> Usage:
     )
 
 
-def _failed(error: Exception) -> ProviderError:
+def _failed(error: Exception, litellm: Any, model: str) -> ProviderError:
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     kind = type(error).__name__
     # A refused connection comes as a server error of 500, and so does a reply that is none.
     transient = status in _TRANSIENT or kind in ("Timeout", "APIConnectionError")
+    message = _sentence(error, kind)
+    if transient and status != 429 and (missing := _missing_keys(litellm, model)):
+        # Some clients call it an error of the server when they have no key.
+        transient = False
+        message += f" (not set: {', '.join(missing)})"
     return ProviderError(
-        _sentence(error, kind),
+        message,
         status=status,
         transient=transient,
         retry_after=_retry_after(error),
     )
+
+
+def _missing_keys(litellm: Any, model: str) -> list[str]:
+    """Variables that the provider wants and that are not set."""
+    try:
+        known = litellm.validate_environment(model)
+    except Exception:
+        return []
+    return [] if known["keys_in_environment"] else [*known["missing_keys"]]
 
 
 def _sentence(error: Exception, kind: str) -> str:
@@ -163,7 +137,7 @@ def _retry_after(error: Exception) -> float | None:
     headers = getattr(getattr(error, "response", None), "headers", None) or {}
     more = getattr(error, "litellm_response_headers", None) or {}
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        value = headers.get(name) or more.get(name)
+        value: Any = headers.get(name) or more.get(name)
         try:
             seconds = float(value) * unit
         except (TypeError, ValueError):  # absent, or a date

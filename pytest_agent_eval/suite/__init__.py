@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.suite.judge_models import missing_models
     from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES, Known
     from pytest_agent_eval.suite.load import load_suite
-    from pytest_agent_eval.suite.missing_models import missing_models
     from pytest_agent_eval.suite.models.execution import ExecutionConfig
     from pytest_agent_eval.suite.models.judge import JudgeConfig
     from pytest_agent_eval.suite.models.runner import RunnerConfig
@@ -50,7 +50,7 @@ _HOMES = {
     "ThresholdConfig": "models.threshold",
     "is_suite": "recognise",
     "load_suite": "load",
-    "missing_models": "missing_models",
+    "missing_models": "judge_models",
     "unsupported": "unsupported",
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.plugin.conftest import Project
+from tests.provider import provider, submit
 
 ROWS = json.loads(Path(__file__).with_name("suites.json").read_text(encoding="utf-8"))
 SUITES = {row["name"]: row for row in ROWS["valid"] if not row.get("not_a_suite")}
@@ -21,11 +22,9 @@ NOT_YET = {
         "runner.type",
         "mlflow",
         "inputs.tools",
-        "judges[1]",
         "judges[2]",
         "thresholds.pairwise.min_win_rate",
     },
-    "numeric LLM judge without a scale": {"judges[0]"},
 }
 """The features of the valid texts that no version can run yet; the other texts run."""
 
@@ -68,6 +67,24 @@ def test_a_suite_with_seeds_for_generation_runs_the_cases_it_has(project: Projec
     project.run("--agent-eval").assert_outcomes(passed=2)
     for stored in project.results().values():
         assert stored.verdicts[0].rationale
+
+
+def test_a_numeric_judge_without_a_scale_is_told_one(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(project, SUITES["numeric LLM judge without a scale"])
+    project.write("app.py", "def run(task):\n    return 'Good morning.'\n")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("CI", raising=False)
+    with provider(lambda asked: submit(asked, score=9, rationale="very")) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        result = project.run("--agent-eval")
+    result.assert_outcomes(passed=2)
+    explained(result)
+    assert "no score_range: the model is told [1, 5]" in result.stdout.str()
+    for stored in project.results().values():
+        assert [verdict.value for verdict in stored.verdicts] == [9], "told, and not enforced"
+    assert "From 1 to 5." in str(server.asked[0])
 
 
 @pytest.mark.parametrize("name", NOT_YET)

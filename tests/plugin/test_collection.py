@@ -185,7 +185,7 @@ def test_what_is_not_supported_yet_is_one_clear_error(project: Project) -> None:
         reward: {judge: polite}
         runner: {type: claude-code}
         judges:
-          - {name: polite, llm_rubric: Is it polite?, feedback_type: bool}
+          - {name: polite, agent: {}, prompt: Is it polite?, feedback_type: bool}
         """
     )
     project.cases(1)

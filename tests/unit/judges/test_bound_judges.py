@@ -549,12 +549,6 @@ def test_arguments_of_other_builtins(make: Make, entry: str, said: str) -> None:
         make(f"- {{name: j, {entry}}}")
 
 
-def test_builtins_of_a_model_come_later(write: Write, tmp_path: Path) -> None:
-    suite = write("- {name: j, builtin: output_completeness}")
-    with pytest.raises(SuiteError, match="not supported yet"):
-        make_judges(suite, rootdir=tmp_path)
-
-
 def test_shipped_builtins() -> None:
     names = builtin_names()
     assert list(names) == [
@@ -667,7 +661,7 @@ def test_all_problems_are_reported_together(write: Write, tmp_path: Path) -> Non
     suite = write("""
         - {name: a, module: no_such_module_here, function: f}
         - {name: b, builtin: cost_budget, arguments: {limit: 1}}
-        - {name: c, llm_rubric: Is it polite?, feedback_type: bool, model: some/model}
+        - {name: c, prompt_file: nowhere.md, feedback_type: bool, model: some/model}
         - {name: d, check: return True}
     """)
     with pytest.raises(SuiteError) as caught:
@@ -676,9 +670,9 @@ def test_all_problems_are_reported_together(write: Write, tmp_path: Path) -> Non
     assert [place for place, _, _ in places] == [
         "judges[0].module",
         "judges[1].arguments.limit",
-        "judges[2]",
+        "judges[2].prompt_file",
     ]
-    assert places[2][2] == "LLM judges are not supported yet"
+    assert places[2][2] == "nowhere.md: cannot be read: No such file or directory"
     assert [line for _, line, _ in places] == sorted(line or 0 for _, line, _ in places)
 
 

@@ -1,17 +1,28 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
+import textwrap
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from pytest_agent_eval.llm import AnswerForm, Gateway, Mode, ModelRequest, provider_name
+from pytest_agent_eval.llm import (
+    AnswerForm,
+    Gateway,
+    Mode,
+    ModelProcess,
+    ModelRequest,
+    provider_name,
+)
 from pytest_agent_eval.llm.errors import MissingRecording, ModelError, NoAnswer
 from pytest_agent_eval.redaction import Secrets
 from tests.provider import Answer, Asked, Provider, provider, submit, text
@@ -38,9 +49,20 @@ def count(found: Mapping[str, Any]) -> int:
     return int(found["count"])
 
 
+@pytest.fixture(autouse=True)
+def _shared(models: ModelProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Ways, "process", models, raising=False)
+
+
+class Ways:
+    """What the gateways of these tests share."""
+
+    process: ModelProcess
+
+
 def gateway(directory: Path, server: Provider | None, mode: Mode = "auto", **more: Any) -> Gateway:
     base = server.url if server else "http://127.0.0.1:9/v1"
-    return Gateway(directory, mode=mode, api_base=base, **more)
+    return Gateway(directory, mode=mode, api_base=base, **{"process": Ways.process, **more})
 
 
 def ask(way: Gateway, request: ModelRequest = QUESTION, timeout: float = 30) -> int:
@@ -160,7 +182,7 @@ def test_no_secret_gets_into_a_recording(tmp_path: Path) -> None:
     assert found.text == "I see ***SHOP_TOKEN***"
 
 
-REFUSALS = {
+REFUSALS: dict[str, Callable[[Asked], bool]] = {
     "tools": lambda asked: "tools" in asked,
     "schemas too": lambda asked: "tools" in asked or "response_format" in asked,
     "named schemas": lambda asked: (
@@ -190,7 +212,7 @@ def test_a_server_that_knows_no_such_form_is_asked_in_another(
         assert '"count"' in server.asked[-1]["messages"][-1]["content"], "the form in words"
 
 
-def failing(times: int, status: int, **headers: str) -> Any:
+def failing(times: int, status: int, **headers: str) -> Callable[[Asked], Answer]:
     seen: Counter[str] = Counter()
 
     def reply(asked: Asked) -> Answer:
@@ -295,27 +317,63 @@ def test_the_same_question_from_many_threads_is_asked_once(tmp_path: Path) -> No
         assert len(server.asked) == 1
 
 
-SCRIPT = """\
-import os
-before = dict(os.environ)
-from pytest_agent_eval.llm.provider import load
-assert "litellm" not in __import__("sys").modules
-load()
-assert dict(os.environ) == before, set(os.environ.items()) ^ set(before.items())
-print("the same")
-"""
-
-
-def test_importing_litellm_changes_no_variable(tmp_path: Path) -> None:
+def test_litellm_lives_in_another_process_and_changes_nothing_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / ".env").write_text("FROM_DOTENV=1\n")
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT],
-        cwd=tmp_path,
-        capture_output=True,
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    before = dict(os.environ)
+    with provider(three) as server:
+        assert ask(gateway(tmp_path, server)) == 3
+    assert dict(os.environ) == before
+    assert "litellm" not in sys.modules
+
+
+def test_a_process_that_dies_fails_its_calls_and_the_next_one_has_another(tmp_path: Path) -> None:
+    models = ModelProcess()
+    asked = threading.Event()
+
+    def kill() -> None:
+        if not asked.is_set():
+            asked.set()
+            for child in psutil.Process().children():
+                if "pytest_agent_eval.llm.worker" in child.cmdline():
+                    child.kill()
+
+    answer = Answer(content="three", before=kill)
+    with provider(lambda asked: answer) as server:
+        way = gateway(tmp_path, server, process=models)
+        with pytest.raises(ModelError, match="the process that asks models ended with status -9"):
+            way.ask(PLAIN, asker="x", timeout=30)
+        assert way.ask(PLAIN, asker="x", timeout=30).text == "three"
+    models.close()
+    models.close()
+    with pytest.raises(ModelError, match="the session has ended"):
+        gateway(tmp_path / "other", server, process=models).ask(PLAIN, asker="x", timeout=30)
+
+
+def test_the_process_ends_with_who_started_it(tmp_path: Path) -> None:
+    script = """\
+        import sys, time
+        from pytest_agent_eval.llm import ModelProcess
+        models = ModelProcess()
+        models.start()
+        print(models._process.pid, flush=True)
+        sys.stdin.read()
+        """
+    with subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         text=True,
-        check=False,
-    )
-    assert (done.stdout, done.stderr) == ("the same\n", "")
+    ) as starter:
+        assert starter.stdout is not None
+        worker = psutil.Process(int(starter.stdout.readline()))
+        starter.kill()
+    with contextlib.suppress(psutil.NoSuchProcess):
+        worker.wait(30)
+    assert not worker.is_running()
 
 
 @pytest.mark.parametrize(

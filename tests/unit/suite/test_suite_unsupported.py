@@ -23,11 +23,8 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: codex}}]}",
             "execution.steps[0].runner.type",
         ),
-        (CLI + "judges: [{name: a, llm_rubric: x}]", "judges[0]"),
         (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
         (CLI + "judges: [{name: pairwise}]", "judges[0]"),
-        (CLI + "judges: [{name: a, builtin: output_completeness}]", "judges[0].builtin"),
-        (CLI + "judges: [{name: a, builtin: safety/no_harmful_content}]", "judges[0].builtin"),
         (CLI + "judges: [{name: a, check: return 1, labels: l.yaml}]", "judges[0].labels"),
         (
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",

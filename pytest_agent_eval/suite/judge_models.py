@@ -8,7 +8,7 @@ from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
-__all__ = ["missing_models"]
+__all__ = ["asks_a_model", "missing_models"]
 
 VARIABLE = "EVAL_JUDGE_MODEL"
 
@@ -30,11 +30,12 @@ def missing_models(suite: Suite, environ: Mapping[str, str]) -> tuple[Problem, .
             line=suite.line(f"judges[{index}]"),
         )
         for index, judge in enumerate(suite.config.judges)
-        if _asks(judge, suite) and not judge.model
+        if asks_a_model(judge, suite) and not judge.model
     )
 
 
-def _asks(judge: JudgeConfig, suite: Suite) -> bool:
+def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:
+    """Whether a judge of this suite asks one."""
     if judge.kind == "builtin":
         return judge.builtin in suite.known.llm_builtins
     return judge.kind in ("llm", "agent", "pairwise")
