@@ -80,7 +80,7 @@ class Verdict:
             "detail": self.detail,
             "duration_s": self.duration_s,
             "digest": self.digest,
-            **({"asked": dict(self.asked)} if self.asked else {}),
+            "asked": dict(self.asked),
         }
 
 
