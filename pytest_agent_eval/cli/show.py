@@ -17,6 +17,7 @@ from pytest_agent_eval.cli.stored_summary import left_out, stored_summary
 from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError, SelectionError
 from pytest_agent_eval.execution.verdict import last_said
+from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.failure import failure_block
 from pytest_agent_eval.reports.numbers import count, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
@@ -215,6 +216,14 @@ def _commit(value: Any) -> str:
 def _case_lines(
     run: StoredRun, trials: Sequence[StoredTrial], columns: int, files: bool
 ) -> Iterator[Line]:
+    unvalidated = {
+        (suite.info.key, suite.info.variant): [
+            ("labels", calibration_text(found))
+            for found in suite.calibrations
+            if not found.validated
+        ]
+        for suite in stored_summary(run).suites
+    }
     for index, item in enumerate(trials):
         if index:
             yield Line("")
@@ -231,7 +240,7 @@ def _case_lines(
         yield from (Line(line) for line in others)
         where = str(directory) if directory else missing
         yield Line(f"record     {one_line(where)}", "" if directory else "yellow")
-        for name, text in _facts(item):
+        for name, text in (*_facts(item), *unvalidated.get((result.suite, result.variant), ())):
             for part in hanging(text, columns - 11, indent=0):
                 yield Line(f"{name:9}  {part}")
                 name = ""

@@ -189,4 +189,5 @@ def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
         split=data.get("split"),
         confidence=data.get("confidence"),
         variant=data.get("variant"),
+        unvalidated=bool(data.get("unvalidated")),
     )
