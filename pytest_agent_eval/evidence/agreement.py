@@ -194,7 +194,7 @@ def spearman(
     No interval where one value makes up so much of the sample that dealing out the same values at
     random repeats this very result in more than half of ``1 - confidence`` of the draws. The chance
     of it is ``prod r_i! prod c_j! / (n! prod n_ij!)``, the probability of a table with these
-    margins (Fisher 1935), scaled to ``units``.
+    margins (Fisher 1935), with all counts scaled down to ``units``.
     """
     refused = _refused(human, judge)
     if refused:
@@ -203,7 +203,7 @@ def spearman(
     value = _pearson(ranks(human), ranks(judge))
     if units < MIN_UNITS:
         return Estimate(value, reason=_too_few(units))
-    if math.exp(_log_chance(human, judge) * units / n) > 0.5 * (1.0 - confidence):
+    if math.exp(_log_chance(human, judge, units)) > 0.5 * (1.0 - confidence):
         return Estimate(value, reason="too many values are the same: random ones fit as well")
     bound = 1.0 - 12.0 / (units * (units * units - 1.0))
     inside = max(-bound, min(bound, value))
@@ -285,11 +285,13 @@ def _pearson(xs: Sequence[float], ys: Sequence[float]) -> float:
     return max(-1.0, min(1.0, covered / size))
 
 
-def _log_chance(human: Sequence[float], judge: Sequence[float]) -> float:
+def _log_chance(human: Sequence[float], judge: Sequence[float], units: int) -> float:
+    scale = units / len(human)
     margins = [*Counter(human).values(), *Counter(judge).values()]
     cells = Counter(zip(human, judge, strict=True)).values()
-    ways = math.fsum(math.lgamma(count + 1) for count in margins)
-    return ways - math.lgamma(len(human) + 1) - math.fsum(math.lgamma(c + 1) for c in cells)
+    ways = math.fsum(math.lgamma(count * scale + 1) for count in margins)
+    within = math.fsum(math.lgamma(count * scale + 1) for count in cells)
+    return ways - math.lgamma(units + 1) - within
 
 
 def _z(confidence: float) -> float:
