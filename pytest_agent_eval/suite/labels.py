@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pytest_agent_eval.documents import MAX_BYTES, format_place, parse_yaml
+from pytest_agent_eval.documents import MAX_BYTES, parse_yaml
 from pytest_agent_eval.errors import DocumentError, Problem
 from pytest_agent_eval.suite.checks.judges import is_llm
 from pytest_agent_eval.suite.findings import Findings, Place, entries, text
@@ -99,7 +99,11 @@ def _read(path: str, file: str) -> Labels:
     except DocumentError as error:
         return Labels(file, problems=error.problems, readable=False)
     if not isinstance(document.data, dict) or not document.data:
-        found = "the file is empty" if not document.data else f"this is {shown(document.data)}"
+        found = (
+            "the file is empty"
+            if document.data in (None, {})
+            else f"this is {shown(document.data)}"
+        )
         problems = (*document.problems, Problem(f"{found}; {_FORM}", file=file, line=1))
         return Labels(file, problems=problems)
     values: dict[str, bool | int | float] = {}
@@ -109,13 +113,14 @@ def _read(path: str, file: str) -> Labels:
         line = document.positions.get((key,), (1, 1))[0]
         message = ""
         if not isinstance(key, str):
-            message = f"a case's name is text: put it in quotes, {shown(str(key))}"
+            message = "a case's name is text: put it in quotes"
         elif value is None:
             message = "no value: a label is true, false or a number"
         elif not isinstance(value, bool) and not is_number(value):
             message = f"a label is true, false or a number, not {shown(value)}"
         if message:
-            problems += (Problem(message, format_place((key,)), file, line),)
+            path = key if isinstance(key, str) else shown(key)
+            problems += (Problem(message, path, file, line),)
             continue
         name = unicodedata.normalize("NFC", key)
         values[name], lines[name] = value, line

@@ -195,7 +195,7 @@ def test_effective_size(groups: str, size: int) -> None:
 @pytest.mark.parametrize("coefficient", [*COEFFICIENTS, observed_agreement])
 def test_copies_of_cases_show_no_more_than_the_cases(coefficient: Coefficient) -> None:
     human = [True, False, True, True, False, True, False, False, True, False, True, True]
-    judge = [True, False, True, False, False, True, False, True, True, False, True, True]
+    judge = [True, False, True, False, False, True, False, False, True, False, True, True]
     alone, twice = coefficient(human, judge, 12), coefficient(human * 2, judge * 2, 12)
     assert twice.value == pytest.approx(alone.value)
     assert interval(twice).low == pytest.approx(interval(alone).low)
