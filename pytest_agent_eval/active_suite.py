@@ -314,11 +314,12 @@ class ActiveSuite:
         Raises:
             SuiteError: names each of them, in its own file.
         """
-        problems = []
+        problems: list[Problem] = []
         for labels in self.suite.labels.values():
             for name in labels.values:
                 if name not in cases:
-                    near = get_close_matches(name, cases, n=1)
+                    few = len(problems) < 5  # looking for what was meant takes its time
+                    near = get_close_matches(name, cases, n=1) if few else ()
                     hint = f"; did you mean {near[0]}?" if near else ""
                     message = f"the dataset has no case of this name{hint}"
                     problems.append(Problem(message, name, labels.file, labels.lines[name]))

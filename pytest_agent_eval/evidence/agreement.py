@@ -113,7 +113,7 @@ def cohen_kappa(
     nowhere narrower than Wilson's interval of p_o put through the formula with p_e held fixed. SE
     alone is far too small for few labels: with ten, it takes up to one in eight judges that answer
     at random for better than chance, and it is 0 where all agree. With Wilson's it is at most one
-    in forty or so. Not defined where both raters say the same of every case.
+    in thirty or so. Not defined where both raters say the same of every case.
     """
     refused = _refused(human, judge)
     if refused:

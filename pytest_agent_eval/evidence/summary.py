@@ -26,7 +26,7 @@ from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_ga
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
 from pytest_agent_eval.results import TrialResult
 
-__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "summarise"]
+__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "calibrations", "summarise"]
 
 HALVES = ("dev", "holdout")
 
@@ -383,6 +383,17 @@ def summarise(
     return Summary(suites, interrupted)
 
 
+def calibrations(
+    info: SuiteInfo, results: Iterable[TrialResult], confidence: float = 0.95
+) -> tuple[Calibration, ...]:
+    """Compare the suite's judges that have labels with them; other suites' results are left out."""
+    labelled = [judge for judge in info.judges if judge.labels]
+    if not labelled:
+        return ()
+    own = [r for r in results if (r.suite, r.variant) == (info.key, info.variant)]
+    return tuple(calibrate(one.name, one.labels or {}, own, confidence) for one in labelled)
+
+
 def _suite(
     info: SuiteInfo,
     results: Sequence[TrialResult],
@@ -400,12 +411,8 @@ def _suite(
     coverage = Coverage(info.total, info.selected, finished, info.half, left_out)
     scores = case_scores(results, info.judges)
     present = {case.split for case in cases}
-    calibrations = tuple(
-        calibrate(judge.name, judge.labels, results, confidence)
-        for judge in info.judges
-        if judge.labels
-    )
-    unvalidated = {found.judge for found in calibrations if not found.validated}
+    compared = calibrations(info, results, confidence)
+    unvalidated = {found.judge for found in compared if not found.validated}
     aggregates = tuple(
         replace(found, unvalidated=judge.name in unvalidated)
         for judge in info.judges
@@ -424,5 +431,5 @@ def _suite(
         totals=Totals.of([*results, *earlier]),
         coverage=coverage,
         claims=claims(aggregates, info.thresholds),
-        calibrations=calibrations,
+        calibrations=compared,
     )

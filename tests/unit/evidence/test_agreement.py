@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -293,3 +294,36 @@ def test_ranks_add_up(values: list[int]) -> None:
     for one, first in zip(values, found, strict=True):
         for other, second in zip(values, found, strict=True):
             assert (one < other) == (first < second)
+
+
+# -- how often chance is taken for more -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [8, 10, 15, 20, 50])
+@pytest.mark.parametrize(("human", "judge"), [(0.5, 0.5), (0.7, 0.7), (0.9, 0.6), (0.8, 0.95)])
+def test_few_judges_that_guess_are_taken_for_better(n: int, human: float, judge: float) -> None:
+    random = Random(n)
+    draws = 2000
+    passed = sum(
+        cohen_kappa(
+            [random.random() < human for _ in range(n)],
+            [random.random() < judge for _ in range(n)],
+            n,
+        ).above_zero
+        for _ in range(draws)
+    )
+    assert passed / draws < 0.035
+
+
+@pytest.mark.parametrize("n", [8, 10, 15, 20, 50])
+@pytest.mark.parametrize("weights", [(1, 1, 1, 1, 1), (1, 1, 2, 6, 10), (1, 0, 0, 0, 9)])
+def test_few_scores_at_random_are_taken_for_an_order(n: int, weights: tuple[int, ...]) -> None:
+    random = Random(n)
+    draws = 1000
+    passed = sum(
+        spearman(
+            random.choices(range(1, 6), weights, k=n), random.choices(range(1, 6), weights, k=n), n
+        ).above_zero
+        for _ in range(draws)
+    )
+    assert passed / draws < 0.04
