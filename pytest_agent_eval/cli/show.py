@@ -13,7 +13,7 @@ from typing import Any
 
 from pytest_agent_eval.cli.places import runs_directory
 from pytest_agent_eval.cli.runs import state_of
-from pytest_agent_eval.cli.stored_summary import left_out, stored_summary
+from pytest_agent_eval.cli.stored_summary import left_out, stored_calibrations, stored_summary
 from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError, SelectionError
 from pytest_agent_eval.execution.verdict import last_said
@@ -217,12 +217,8 @@ def _case_lines(
     run: StoredRun, trials: Sequence[StoredTrial], columns: int, files: bool
 ) -> Iterator[Line]:
     unvalidated = {
-        (suite.info.key, suite.info.variant): [
-            ("labels", calibration_text(found))
-            for found in suite.calibrations
-            if not found.validated
-        ]
-        for suite in stored_summary(run).suites
+        suite: [("labels", calibration_text(one)) for one in found if not one.validated]
+        for suite, found in stored_calibrations(run).items()
     }
     for index, item in enumerate(trials):
         if index:

@@ -68,7 +68,7 @@ def check_labels(
     """Read the labels that judges name and note what is wrong with them, in their own file."""
     for index, judge in entries(data, "judges"):
         path = judge.get("labels")
-        if not isinstance(path, str) or not path.strip() or "\0" in path:
+        if not isinstance(path, str) or not path.strip() or "\0" in path or _climbs(path):
             continue  # absent, or reported by the model
         place: Place = ("judges", index, "labels")
         if text(judge, "name") == PAIRWISE:
@@ -82,6 +82,10 @@ def check_labels(
                 continue
         for problem in (*labels.problems, *_misfits(judge, labels, known)):
             findings.elsewhere((*place, problem.line or 1, problem.path), problem)
+
+
+def _climbs(path: str) -> bool:
+    return ".." in path.replace("\\", "/").split("/")
 
 
 def _read(path: str, file: str) -> Labels:

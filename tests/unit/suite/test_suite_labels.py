@@ -149,3 +149,12 @@ judges:
 """
     with pytest.raises(SuiteError, match=r"judges\[0\].labels: pairwise compares two runs"):
         load_suite(tmp_path / "eval.yaml", rootdir=tmp_path, text=text)
+
+
+@pytest.mark.parametrize("path", ["../labels.yaml", '""', "[]", "3"])
+def test_a_path_that_is_none_is_one_problem(tmp_path: Path, path: str) -> None:
+    text = SUITE.format(labels=path, judge=CHECK)
+    with pytest.raises(SuiteError) as caught:
+        load_suite(tmp_path / "eval.yaml", rootdir=tmp_path, text=text)
+    (problem,) = caught.value.problems
+    assert (problem.path, problem.line) == ("judges[0].labels", 5)
