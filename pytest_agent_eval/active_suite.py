@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.judges import BoundJudge
     from pytest_agent_eval.judges.base import JudgeKind
+    from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
     from pytest_agent_eval.suite import Suite
@@ -71,6 +73,7 @@ class ActiveSuite:
         self.runner_types = runner_types
         self._judge_kinds = judge_kinds
         self.judges: Mapping[str | None, tuple[BoundJudge, ...]] = {}
+        self._gateways: dict[str, Gateway] = {}
         self.literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
         self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
@@ -292,9 +295,32 @@ class ActiveSuite:
                     rootdir=self.rootdir,
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
+                    gateway=self._gateway(suite.config.models.api_base or ""),
                 )
                 made.append((suite, found[variant]))
         return found
+
+    def _gateway(self, api_base: str) -> Gateway:
+        """By which the models of one server are asked."""
+        from pytest_agent_eval.llm import Gateway
+        from pytest_agent_eval.redaction import Secrets
+
+        if api_base not in self._gateways:
+            self._gateways[api_base] = Gateway(
+                self.suite.directory,
+                mode=self.options.llm,
+                api_base=api_base,
+                secrets=Secrets.of(os.environ),
+            )
+        return self._gateways[api_base]
+
+    def warm_up(self) -> None:
+        """Do in the background what the first judge that asks a model would have to wait for."""
+        asking = [
+            judge for judges in self.judges.values() for judge in judges if judge.asks_a_model
+        ]
+        for gateway in self._gateways.values() if asking else ():
+            gateway.warm_up()
 
     def _early_conditions(self) -> list[tuple[str, Condition | None]]:
         """Each judge with its condition, if that can be decided without running anything."""

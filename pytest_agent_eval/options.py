@@ -12,6 +12,7 @@ import pytest
 __all__ = ["Options", "add_options", "read_options"]
 
 GateMode = Literal["auto", "always", "never"]
+LlmMode = Literal["auto", "live", "record", "replay"]
 _PROGRESS = ("auto", "off")
 DEFAULT_FILES = "eval.yaml *.eval.yaml"
 
@@ -42,6 +43,7 @@ class Options:
         max_output: cap of each of stdout and stderr, bytes.
         progress: show the status line, where there is a terminal for it.
         judge_dirs: directories of the project's own builtin judges (absolute).
+        llm: how models are asked: ``auto``, ``live``, ``record`` or ``replay``.
     """
 
     run: bool
@@ -65,6 +67,7 @@ class Options:
     max_output: int
     progress: bool
     judge_dirs: tuple[str, ...]
+    llm: LlmMode
 
     def to_dict(self) -> dict[str, Any]:
         """The options that decide what runs and how, without paths of this machine."""
@@ -134,6 +137,14 @@ def add_options(parser: pytest.Parser) -> None:
         default=None,
         metavar="N",
         help="trials at once (default: execution.parallelism of the suite)",
+    )
+    add(
+        "--agent-eval-llm",
+        choices=("auto", "live", "record", "replay"),
+        default="auto",
+        help="how judges ask models: auto (from recordings, and those that are missing live; with "
+        "CI set from recordings only), live (no recording is read or made), record (all anew), "
+        "replay (from recordings only)",
     )
     add(
         "--agent-eval-judge-parallelism",
@@ -286,6 +297,7 @@ def read_options(config: pytest.Config) -> Options:
         max_output=option.agent_eval_max_output * 1024 * 1024,
         progress=progress == "auto",
         judge_dirs=tuple(str(path) for path in config.getini("agent_eval_judge_dirs")),
+        llm=cast("LlmMode", config.getoption("--agent-eval-llm")),
     )
 
 

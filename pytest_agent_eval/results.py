@@ -51,6 +51,10 @@ class Verdict:
         detail: more text for a person (a traceback into eval.yaml, a difference); may be empty.
         duration_s: seconds of judging.
         digest: xxh3_128 over the definition of the judge that gave it; empty when unknown.
+        asked: what asking a model took, else empty: ``model``, ``calls``, ``recorded`` (calls that
+            were read from a recording), ``cost_usd``, ``input_tokens``, ``output_tokens`` (None:
+            unknown); of several samples their ``values`` and ``agreement``, or ``lowest`` and
+            ``highest``.
     """
 
     judge: str
@@ -62,6 +66,7 @@ class Verdict:
     detail: str = ""
     duration_s: float = 0.0
     digest: str = ""
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only."""
@@ -75,6 +80,7 @@ class Verdict:
             "detail": self.detail,
             "duration_s": self.duration_s,
             "digest": self.digest,
+            **({"asked": dict(self.asked)} if self.asked else {}),
         }
 
 

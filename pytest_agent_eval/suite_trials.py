@@ -107,6 +107,7 @@ class SuiteTrials:
         self.fixture_value: Any = None
         self.fixture_problem = ""
         self.workspaces = ""
+        self.warm_up = suite.warm_up
         self._label = label
         self._hooks: dict[str | None, SuiteHooks | None] = {}
         self._cluster = cluster

@@ -263,6 +263,7 @@ class Trials:
         self._workspaces = str(factory.mktemp(WORKSPACES))
         for suite in self._suites.values():
             suite.workspaces = self._workspaces
+            suite.warm_up()
 
     def _know_lanes(self) -> None:
         """Find out whose agents are awaited, before many of them start at once."""

@@ -6,11 +6,12 @@ Imports jinja2; imported when the first such template is compiled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateSyntaxError, Undefined, nodes
+from jinja2 import Environment, StrictUndefined, TemplateSyntaxError, Undefined, nodes
+from jinja2 import Template as Template_
 from jinja2.exceptions import SecurityError, UndefinedError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
@@ -19,7 +20,7 @@ from pytest_agent_eval.cases.rendering import to_json, to_text
 from pytest_agent_eval.cases.templates import Template
 from pytest_agent_eval.errors import TemplateError
 
-__all__ = ["JinjaTemplate"]
+__all__ = ["JinjaTemplate", "compiled", "generated", "sandbox"]
 
 MAX_TEXT = 5 * 1024 * 1024
 """Of what a template renders to, and of a text that it makes by an operator; characters."""
@@ -39,14 +40,7 @@ class JinjaTemplate(Template):
     __slots__ = ("_template",)
 
     def __init__(self, source: str) -> None:
-        environment = _environment()
-        try:
-            tree = environment.parse(source)
-            self._template = environment.from_string(source)
-        except TemplateSyntaxError as error:
-            raise TemplateError(f"line {error.lineno}: {error.message}") from None
-        except RecursionError:
-            raise TemplateError("nested too deeply") from None
+        self._template, tree = compiled(source, _environment())
         self.source = source
         self.fields = frozenset(_needed(tree.body))
 
@@ -54,23 +48,47 @@ class JinjaTemplate(Template):
         self, input: Mapping[str, Any], case: str = "", steps: Mapping[str, Any] | None = None
     ) -> str:
         """As :meth:`Template.render`; ``input`` and ``steps`` are the names it may use."""
-        names = {"input": input, "steps": steps or {}, "range": _Ranges().make}
-        parts: list[str] = []
-        size = 0
         try:
-            for part in self._template.generate(names):
-                parts.append(part)
-                size += len(part)
-                if size > MAX_TEXT:
-                    raise TemplateError(f"makes more than {MAX_TEXT:,} characters")
-        except Exception as error:  # of the template: whatever its expressions raise
-            message = _message(error)
-            raise TemplateError(f"{case}: {message}" if case else message) from None
-        return "".join(parts)
+            return generated(self._template, {"input": input, "steps": steps or {}})
+        except TemplateError as error:
+            raise TemplateError(f"{case}: {error}" if case else str(error)) from None
 
     def missing(self, input: Mapping[str, Any]) -> frozenset[str]:
         """Fields that are plainly needed and that this input lacks."""
         return frozenset(name for name in self.fields if name not in input)
+
+
+def compiled(source: str, environment: Environment) -> tuple[Template_, nodes.Template]:
+    """A template of an environment, and its tree.
+
+    Raises:
+        TemplateError: it cannot be parsed; says the line.
+    """
+    try:
+        return environment.from_string(source), environment.parse(source)
+    except TemplateSyntaxError as error:
+        raise TemplateError(f"line {error.lineno}: {error.message}") from None
+    except RecursionError:
+        raise TemplateError("nested too deeply") from None
+
+
+def generated(template: Template_, names: Mapping[str, Any]) -> str:
+    """What a template makes of these names, and of a bounded ``range``.
+
+    Raises:
+        TemplateError: whatever its expressions raise, or it makes too much.
+    """
+    parts: list[str] = []
+    size = 0
+    try:
+        for part in template.generate({**names, "range": _Ranges().make}):
+            parts.append(part)
+            size += len(part)
+            if size > MAX_TEXT:
+                raise TemplateError(f"makes more than {MAX_TEXT:,} characters")
+    except Exception as error:  # of the template
+        raise TemplateError(_message(error)) from None
+    return "".join(parts)
 
 
 class _Missing(StrictUndefined):
@@ -167,8 +185,18 @@ class _Ranges:
 
 @cache
 def _environment() -> _Environment:
+    return sandbox(_finalize)
+
+
+def sandbox(finalize: Callable[..., Any], undefined: type[Undefined] = _Missing) -> _Environment:
+    """An environment for templates of a suite.
+
+    Args:
+        finalize: what is written for the value of an expression.
+        undefined: what an unknown name is.
+    """
     environment = _Environment(
-        undefined=_Missing, autoescape=False, finalize=_finalize, keep_trailing_newline=True
+        undefined=undefined, autoescape=False, finalize=finalize, keep_trailing_newline=True
     )
     for name in ("lipsum", "range"):
         environment.globals.pop(name)

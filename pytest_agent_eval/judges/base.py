@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import JudgeConfig, Suite
 
 __all__ = ["Judge", "JudgeContext", "JudgeKind"]
@@ -43,6 +44,7 @@ class JudgeContext:
         rootdir: importable beside the suite's directory.
         builtin_dirs: the project's own directories of builtin judges.
         place: the entry's path in the suite's file, such as ``judges[2]``.
+        gateway: by which models are asked; None for one of the suite alone.
     """
 
     config: JudgeConfig
@@ -50,6 +52,7 @@ class JudgeContext:
     rootdir: Path
     builtin_dirs: tuple[Path, ...] = ()
     place: str = ""
+    gateway: Gateway | None = None
 
 
 JudgeKind = Callable[[JudgeContext], Judge]

@@ -23,6 +23,8 @@ __all__ = ["DEFAULT_TIMEOUT", "BoundJudge"]
 
 DEFAULT_TIMEOUT = 60.0
 """Seconds of one judgement by Python code."""
+MODEL_TIMEOUT = 120.0
+"""Seconds of one judgement by a model."""
 
 
 class BoundJudge:
@@ -33,6 +35,7 @@ class BoundJudge:
         gated: it has a threshold, so its failures are the gate's business.
         kind: ``check``, ``function``, ``builtin`` or a kind that a plugin registered.
         digest: of its definition; every verdict of it carries it.
+        asks_a_model: it takes seconds, and litellm.
     """
 
     __slots__ = (
@@ -43,6 +46,7 @@ class BoundJudge:
         "_range",
         "_threads",
         "_timeout",
+        "asks_a_model",
         "digest",
         "gated",
         "kind",
@@ -68,7 +72,9 @@ class BoundJudge:
         self._condition = condition
         self._pass_if = pass_if
         self._threads = threads
-        self._timeout = DEFAULT_TIMEOUT if config.timeout is None else float(config.timeout)
+        self.asks_a_model = bool(getattr(judge, "asks_a_model", False))
+        usual = MODEL_TIMEOUT if self.asks_a_model else DEFAULT_TIMEOUT
+        self._timeout = usual if config.timeout is None else float(config.timeout)
         self._feedback_type = config.feedback_type
         self._range = config.score_range
 

@@ -25,13 +25,14 @@ def make_builtin(context: JudgeContext) -> Judge:
     """The builtin judge that a name or ``category/name`` stands for.
 
     Raises:
-        SuiteError: an unknown name, one that needs a model, a file without ``judge``, arguments
-            that do not fit.
+        SuiteError: an unknown name, a file without ``judge``, arguments that do not fit, no model
+            for one that asks a model.
     """
     item = _find(context)
     if item.path.endswith(".md"):
-        message = f"{item.name} asks a model; LLM judges are not supported yet"
-        raise SuiteError(problem(context, "builtin", message))
+        from pytest_agent_eval.judges.llm import make_llm_builtin  # which needs jinja2
+
+        return make_llm_builtin(context, item.path)
     module = _load(context, item)
     function = getattr(module, "judge", None)
     if not callable(function):

@@ -14,7 +14,7 @@ from pytest_agent_eval.cases.conditions import (
 )
 from pytest_agent_eval.deadline import DeadlineThread
 from pytest_agent_eval.errors import AgentEvalError, ConditionError, Problem, SuiteError
-from pytest_agent_eval.judges.base import JudgeContext, JudgeKind
+from pytest_agent_eval.judges.base import Judge, JudgeContext, JudgeKind
 from pytest_agent_eval.judges.bound import BoundJudge
 from pytest_agent_eval.judges.builtins import make_builtin
 from pytest_agent_eval.judges.code import make_check
@@ -24,19 +24,28 @@ from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import nearest
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
 __all__ = ["KINDS", "PAIRWISE", "make_judges"]
+
+
+def _make_llm(context: JudgeContext) -> Judge:
+    from pytest_agent_eval.judges.llm import make_llm  # which needs jinja2
+
+    return make_llm(context)
+
 
 KINDS: Mapping[str, JudgeKind] = {
     "builtin": make_builtin,
     "check": make_check,
     "function": make_function,
+    "llm": _make_llm,
 }
 PAIRWISE = "pairwise"
 """Reserved: this judge compares two runs, so it does not judge single trials."""
 
-_LATER = {"llm": "LLM judges", "agent": "agent judges"}
+_LATER = {"agent": "agent judges"}
 
 
 def make_judges(
@@ -45,6 +54,7 @@ def make_judges(
     rootdir: Path,
     kinds: Mapping[str, JudgeKind] | None = None,
     builtin_dirs: Iterable[Path | str] = (),
+    gateway: Gateway | None = None,
 ) -> tuple[BoundJudge, ...]:
     """Make every judge of a suite, in the suite's order, without the one named ``pairwise``.
 
@@ -53,6 +63,7 @@ def make_judges(
         rootdir: importable beside the suite's directory.
         kinds: judge kinds that plugins registered: name -> what makes a judge.
         builtin_dirs: the project's own directories of builtin judges.
+        gateway: by which models are asked; None for one of the suite alone.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -65,7 +76,7 @@ def make_judges(
     for index, config in enumerate(suite.config.judges):
         if config.name == PAIRWISE:
             continue
-        context = JudgeContext(config, suite, rootdir, directories, f"judges[{index}]")
+        context = JudgeContext(config, suite, rootdir, directories, f"judges[{index}]", gateway)
         try:
             judges.append(_make_judge(context, makers, threads))
         except SuiteError as error:

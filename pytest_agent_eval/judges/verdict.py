@@ -75,8 +75,8 @@ def to_verdict(
             passed = bool(pass_if.evaluate({"value": value}))
     except (_NoVerdict, ConditionError) as error:
         return error_verdict(name, str(error), rationale=_text(rationale))
-    detail = answer.detail if isinstance(answer, Verdict) else ""
-    return Verdict(name, value, _text(rationale), passed, detail=shorten(detail))
+    detail, asked = (answer.detail, answer.asked) if isinstance(answer, Verdict) else ("", {})
+    return Verdict(name, value, _text(rationale), passed, detail=shorten(detail), asked=asked)
 
 
 def error_verdict(name: str, error: str, *, rationale: str = "", detail: str = "") -> Verdict:

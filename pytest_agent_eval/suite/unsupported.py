@@ -17,7 +17,6 @@ __all__ = ["unsupported"]
 _RUNNERS = frozenset({"cli", "python"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
-    "llm": "judge {}: LLM judges are",
     "agent": "judge {}: agent judges are",
     "pairwise": "judge {}: comparing two runs is",
 }
@@ -66,8 +65,6 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
         if judge.kind in _MODELS:
             yield place, _MODELS[judge.kind].format(judge.name)
             continue
-        if judge.kind == "builtin" and judge.builtin in suite.known.llm_builtins:
-            yield f"{place}.builtin", f"judge {judge.name}: {judge.builtin} asks a model; that is"
         yield from _of_judge(judge, place)
     for name, threshold in suite.config.thresholds.items():
         if threshold.min_win_rate is not None:

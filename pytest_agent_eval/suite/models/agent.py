@@ -20,6 +20,11 @@ class ModelsConfig(Block):
         None, description="LLM judges. Default: the variable EVAL_JUDGE_MODEL."
     )
     hook: NonEmpty | None = Field(None, description="Answerer of questions. Default: `judge`.")
+    api_base: NonEmpty | None = Field(
+        None,
+        description="Server of the judges' and the answerer's models. Default: the provider's, or "
+        "what its variables say.",
+    )
 
 
 class PathRule(Block):

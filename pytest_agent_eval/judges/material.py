@@ -1,0 +1,127 @@
+"""What a model is shown of a trial: data between fences, never words that are spoken to it.
+
+An agent's output is untrusted. Whatever a template puts in of a record stands between two lines
+that hold a digest of what is between them, so that nobody can write the second one in advance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import xxhash
+
+from pytest_agent_eval.cases.rendering import to_text
+
+__all__ = ["LONGEST", "Material", "Trusted", "fenced", "trusted"]
+
+LONGEST = 100_000
+"""Characters of one text that a model is shown: its beginning and its end."""
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]"
+    "|[\U000e0000-\U000e007f]"
+)
+"""Controls, marks of direction, and characters that are nothing to see: they can make a text look
+like another one."""
+
+
+class Trusted(str):
+    """A text that the suite's author wrote: it is put in as it is."""
+
+    __slots__ = ()
+
+
+class TrustedMapping(dict[Any, Any]):
+    """A mapping that the suite's author wrote; written out, it is a paragraph a key."""
+
+    __slots__ = ()
+
+
+def trusted(value: Any) -> Any:
+    """The value with all of its texts and mappings marked as the author's."""
+    if isinstance(value, str):
+        return Trusted(value)
+    if isinstance(value, Mapping):
+        return TrustedMapping((key, trusted(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return [trusted(item) for item in value]
+    return value
+
+
+def fenced(text: str) -> str:
+    """The text between its fences, shortened, with what is invisible in it made visible."""
+    if len(text) > LONGEST:
+        half = LONGEST // 2
+        left_out = len(text) - 2 * half
+        text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
+    text = _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    mark = xxhash.xxh3_64_hexdigest(text.encode("utf-8", "surrogatepass"))
+    return f"\n[data {mark} begins]\n{text}\n[data {mark} ends]\n"
+
+
+class Material(Mapping[str, Any]):
+    """The record as templates know it as ``outputs``: written out, it lists its files.
+
+    Args:
+        record: the record.
+        hidden: paths of this machine -> what stands for them, so that the same work is the same
+            text wherever it was done.
+    """
+
+    def __init__(self, record: Mapping[str, Any], hidden: Mapping[str, str]) -> None:
+        self._record = record
+        self._hidden = hidden
+
+    def __getitem__(self, key: str) -> Any:
+        return self._record[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._record)
+
+    def __len__(self) -> int:
+        return len(self._record)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._record
+
+    def listing(self) -> str:
+        """One line a file: its path and its size."""
+        lines = []
+        for path, content in self._record["files"].items():
+            binary = isinstance(content, Mapping)
+            size = content.get("size", 0) if binary else len(content.encode(errors="replace"))
+            lines.append(f"{path} ({size:,} bytes{', binary' if binary else ''})")
+        return "\n".join(lines) or "(no files)"
+
+    def write(self, value: Any) -> str:
+        """What a template's expression becomes in a prompt."""
+        if isinstance(value, Trusted):
+            return str(value)
+        if isinstance(value, TrustedMapping):
+            return "\n\n".join(f"**{key}**: {to_text(item)}" for key, item in value.items())
+        if value is None or isinstance(value, bool | int | float):
+            return to_text(value)
+        if isinstance(value, Material):
+            value = value.listing()
+        text = to_text(value)
+        for path, name in self._hidden.items():
+            text = text.replace(path, name)
+        return fenced(text) if text else "(empty)"
+
+    def tool_trace(self) -> str:
+        """One paragraph a tool call: who, what with which arguments, and what came of it."""
+        return "\n\n".join(map(_tool_call, self._record["tool_calls"])) or "(no tool calls)"
+
+
+def _tool_call(call: Mapping[str, Any]) -> str:
+    who = call.get("agent") or "root"
+    result = to_text(call.get("result") if call.get("result") is not None else "")
+    said = "error" if call.get("is_error") else "result"
+    arguments = to_text(call.get("input") or {})
+    return f"{who}: {call.get('name')} {_short(arguments)}\n{said}: {_short(result)}"
+
+
+def _short(text: str, limit: int = 2_000) -> str:
+    return text if len(text) <= limit else f"{text[:limit]} [... {len(text) - limit:,} more]"
