@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -170,10 +170,10 @@ class ActiveSuite:
             ("include", rule.include) if rule.include else ("exclude", rule.exclude or "")
             for rule in dataset.cases
         ]
-        self.cases = dataset_cases(
-            read_cases(self.suite.dataset_directory, split), rules, dataset.if_
-        )
+        every = read_cases(self.suite.dataset_directory, split)
+        self.cases = dataset_cases(every, rules, dataset.if_)
         if self.asked:
+            self._check_labels({case.name for case in every})
             self._check_placeholders()
             self._find_literal_placeholders()
         return self.cases
@@ -229,6 +229,7 @@ class ActiveSuite:
                 judge.kind,
                 (judge.score_range[0], judge.score_range[1]) if judge.score_range else None,
                 judge.name in config.thresholds,
+                self.suite.labels[judge.labels].values if judge.labels else None,
             )
             for judge in config.judges
         )
@@ -339,6 +340,24 @@ class ActiveSuite:
             early = condition is not None and is_early(condition)
             found.append((judge.name, condition if early else None))
         return found
+
+    def _check_labels(self, cases: Set[str]) -> None:
+        """Find labels of cases that are not in the dataset; those that are filtered out are.
+
+        Raises:
+            SuiteError: names each of them, in its own file.
+        """
+        problems: list[Problem] = []
+        for labels in self.suite.labels.values():
+            for name in labels.values:
+                if name not in cases:
+                    few = len(problems) < 5  # looking for what was meant takes its time
+                    near = get_close_matches(name, cases, n=1) if few else ()
+                    hint = f"; did you mean {near[0]}?" if near else ""
+                    message = f"the dataset has no case of this name{hint}"
+                    problems.append(Problem(message, name, labels.file, labels.lines[name]))
+        if problems:
+            raise SuiteError(*problems)
 
     def _check_placeholders(self) -> None:
         """Find a placeholder that no case's input provides now, not when the first case runs.

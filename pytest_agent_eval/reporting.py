@@ -57,6 +57,18 @@ class Report:
         self._infos[key] = infos
         self._notes[key] = notes
 
+    def suite_properties(self) -> list[tuple[str, str]]:
+        """Name and value of what a JUnit report says of judges with human labels."""
+        from pytest_agent_eval.evidence.summary import calibrations
+        from pytest_agent_eval.reports.junit import calibration_property
+
+        return [
+            calibration_property(info.label, found)
+            for infos in self._infos.values()
+            for info in infos
+            for found in calibrations(info, self._results.values())
+        ]
+
     def finish(
         self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool
     ) -> int:

@@ -315,6 +315,18 @@ class EvalSession:
         """To be held at the session's end: another Ctrl-C kills agents, and loses nothing."""
         return self.signals.finishing(self.trials.hurry)
 
+    def tell_junit(self) -> None:
+        """Say in a JUnit report, which is about to be written, what labels say of the judges."""
+        if self.worker is not None or self.report is None:
+            return
+        for plugin in self.config.pluginmanager.get_plugins():
+            # What record_testsuite_property calls, for which a test is needed.
+            add = getattr(plugin, "add_global_property", None)
+            if add is not None:
+                self._learn_suites(self.report)
+                for name, value in self.report.suite_properties():
+                    add(name, value)
+
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
         self.trials.stop()
@@ -350,9 +362,7 @@ class EvalSession:
                 f"{ended} more {'trial' if ended == 1 else 'trials'} had ended ahead of pytest: "
                 "stored, but not counted here"
             )
-        for key, suite in self.suites.items():
-            if suite.asked:
-                report.learn(key, suite.infos(), suite.notes)
+        self._learn_suites(report)
         status = report.finish(
             writer,
             mode=self.options.gate,
@@ -377,6 +387,11 @@ class EvalSession:
             self.report.print(reporter, self.shown(self.store.writer().path))
         for alarm in self.alarms if self.worker is None else ():
             reporter.write_line(alarm, red=True, bold=True)
+
+    def _learn_suites(self, report: Report) -> None:
+        for key, suite in self.suites.items():
+            if suite.asked:
+                report.learn(key, suite.infos(), suite.notes)
 
     def _report(self) -> Report:
         if self.report is None:

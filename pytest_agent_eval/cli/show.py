@@ -13,10 +13,11 @@ from typing import Any
 
 from pytest_agent_eval.cli.places import runs_directory
 from pytest_agent_eval.cli.runs import state_of
-from pytest_agent_eval.cli.stored_summary import left_out, stored_summary
+from pytest_agent_eval.cli.stored_summary import left_out, stored_calibrations, stored_summary
 from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError, SelectionError
 from pytest_agent_eval.execution.verdict import last_said
+from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.failure import failure_block
 from pytest_agent_eval.reports.numbers import count, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
@@ -215,6 +216,10 @@ def _commit(value: Any) -> str:
 def _case_lines(
     run: StoredRun, trials: Sequence[StoredTrial], columns: int, files: bool
 ) -> Iterator[Line]:
+    unvalidated = {
+        suite: [("labels", calibration_text(one)) for one in found if not one.validated]
+        for suite, found in stored_calibrations(run).items()
+    }
     for index, item in enumerate(trials):
         if index:
             yield Line("")
@@ -231,7 +236,7 @@ def _case_lines(
         yield from (Line(line) for line in others)
         where = str(directory) if directory else missing
         yield Line(f"record     {one_line(where)}", "" if directory else "yellow")
-        for name, text in _facts(item):
+        for name, text in (*_facts(item), *unvalidated.get((result.suite, result.variant), ())):
             for part in hanging(text, columns - 11, indent=0):
                 yield Line(f"{name:9}  {part}")
                 name = ""

@@ -9,12 +9,19 @@ from typing import Any
 from pytest_agent_eval.documents import read_document
 from pytest_agent_eval.errors import DocumentError
 from pytest_agent_eval.evidence.aggregate import JudgeInfo
+from pytest_agent_eval.evidence.calibration import Calibration
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.intervals import Interval
-from pytest_agent_eval.evidence.summary import SuiteInfo, SuiteSummary, Summary, summarise
+from pytest_agent_eval.evidence.summary import (
+    SuiteInfo,
+    SuiteSummary,
+    Summary,
+    calibrations,
+    summarise,
+)
 from pytest_agent_eval.runs.stored import StoredRun
 
-__all__ = ["left_out", "stored_summary"]
+__all__ = ["left_out", "stored_calibrations", "stored_summary"]
 
 _Key = tuple[str, str | None]
 """A suite, and its variant where it has some."""
@@ -44,6 +51,11 @@ def stored_summary(run: StoredRun) -> Summary:
     )
     left_out = any(any(suite.coverage.left_out.values()) for suite in suites)
     return replace(summary, suites=suites, interrupted=summary.interrupted and not left_out)
+
+
+def stored_calibrations(run: StoredRun) -> dict[_Key, tuple[Calibration, ...]]:
+    """Suite and variant -> its judges that have human labels, compared with those of that time."""
+    return {_key(info): calibrations(info, run.results) for info in _infos(run)}
 
 
 def left_out(run: StoredRun) -> list[tuple[str, str]]:
@@ -189,4 +201,5 @@ def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
         split=data.get("split"),
         confidence=data.get("confidence"),
         variant=data.get("variant"),
+        unvalidated=bool(data.get("unvalidated")),
     )

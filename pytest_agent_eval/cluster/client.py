@@ -162,7 +162,10 @@ class RemoteSuite:
         self._files = tuple(config.dataset.workspace.files)
         directory, dataset = str(suite.directory), str(suite.dataset_directory)
         what = f"the directory of {suite.shown}"
-        paths = [*suite_files(directory, dataset)]
+        labels = {  # a part of the answer key
+            os.path.relpath(os.path.join(directory, path), directory) for path in suite.labels
+        }
+        paths = [path for path in suite_files(directory, dataset) if path not in labels]
         files = pack(directory, paths, what=what)
         module = _module_elsewhere(config.runner.function, directory, rootdir)
         self._parcel = Parcel(
@@ -258,7 +261,15 @@ def _without_judges(suite: Suite, env: Mapping[str, str]) -> Suite:
     config = suite.config.model_copy(
         update={"judges": (), "thresholds": {}, "hooks": none, "execution": execution}
     )
-    return replace(suite, config=config, variants={}, placeholders={}, positions={}, warnings=())
+    return replace(
+        suite,
+        config=config,
+        variants={},
+        placeholders={},
+        positions={},
+        warnings=(),
+        labels={},
+    )
 
 
 def _refuse(suite: Suite) -> None:

@@ -52,21 +52,26 @@ class JudgeInfo:
         kind: ``check``, ``llm``, ``agent``, ``builtin``, ``function`` or a plugin's.
         score_range: lowest and highest value, or None.
         gated: a threshold names it.
+        labels: case name -> human value, to calibrate the judge with; None where it has none.
     """
 
     name: str
     kind: str = ""
     score_range: tuple[float, float] | None = None
     gated: bool = False
+    labels: Mapping[str, bool | int | float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types."""
-        return {
+        data: dict[str, Any] = {
             "name": self.name,
             "kind": self.kind,
             "score_range": list(self.score_range) if self.score_range else None,
             "gated": self.gated,
         }
+        if self.labels is not None:
+            data["labels"] = dict(self.labels)
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> JudgeInfo:
@@ -77,6 +82,7 @@ class JudgeInfo:
             data.get("kind", ""),
             (bounds[0], bounds[1]) if bounds else None,
             bool(data.get("gated")),
+            labels if isinstance(labels := data.get("labels"), dict) and labels else None,
         )
 
 
@@ -147,6 +153,7 @@ class Aggregate:
         trials: the most trials of a scored case.
         pass_at_k, pass_hat_k: means over the cases with that many trials; None with one trial.
         flaky: scored cases that neither always nor never passed.
+        unvalidated: the judge has human labels, and no better agreement with them than chance.
     """
 
     judge: str
@@ -166,6 +173,7 @@ class Aggregate:
     pass_at_k: float | None = None
     pass_hat_k: float | None = None
     flaky: int = 0
+    unvalidated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types: what summary.yaml shows of it."""
@@ -188,6 +196,8 @@ class Aggregate:
                 data["pass_at_k"] = self.pass_at_k
                 data["pass_hat_k"] = self.pass_hat_k
                 data["flaky_cases"] = self.flaky
+        if self.unvalidated:
+            data["unvalidated"] = True
         return data
 
 

@@ -33,7 +33,8 @@ def claims(
             else _undecided(total, total.interval, bound)
         )
         if sentence:
-            found.setdefault(sentence, []).append(total.judge)
+            mark = " (unvalidated)" if total.unvalidated else ""
+            found.setdefault(sentence, []).append(total.judge + mark)
     return tuple(f"{', '.join(judges)}: {sentence}" for sentence, judges in found.items())
 
 

@@ -80,6 +80,7 @@ class Gate:
         split: ``dev``, ``holdout``, or None for all cases.
         confidence: that the interval must clear the bound at, or None for the point estimate.
         variant: of the suite, or None where it has none.
+        unvalidated: the judge agrees with its human labels no better than chance.
     """
 
     suite: str
@@ -94,6 +95,7 @@ class Gate:
     split: str | None = None
     confidence: float | None = None
     variant: str | None = None
+    unvalidated: bool = False
 
     @property
     def name(self) -> str:
@@ -124,6 +126,8 @@ class Gate:
             data["confidence"] = self.confidence
         if self.reason:
             data["reason"] = self.reason
+        if self.unvalidated:
+            data["unvalidated"] = True
         return data
 
 

@@ -20,12 +20,13 @@ from pytest_agent_eval.evidence.aggregate import (
     aggregate_judge,
     case_scores,
 )
+from pytest_agent_eval.evidence.calibration import Calibration, calibrate
 from pytest_agent_eval.evidence.claims import claims
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
 from pytest_agent_eval.results import TrialResult
 
-__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "summarise"]
+__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "calibrations", "summarise"]
 
 HALVES = ("dev", "holdout")
 
@@ -198,6 +199,7 @@ class SuiteSummary:
         totals: cost, tokens, time; attempts that were repeated are included.
         coverage: cases in the dataset, selected, with a result.
         claims: what the sample can and cannot show, one sentence each.
+        calibrations: of the judges with human labels, in their order.
     """
 
     info: SuiteInfo
@@ -208,6 +210,12 @@ class SuiteSummary:
     totals: Totals
     coverage: Coverage
     claims: tuple[str, ...]
+    calibrations: tuple[Calibration, ...] = ()
+
+    @property
+    def unvalidated(self) -> frozenset[str]:
+        """Names of the judges that agree with their human labels no better than chance."""
+        return frozenset(found.judge for found in self.calibrations if not found.validated)
 
     @property
     def complete(self) -> bool:
@@ -220,7 +228,7 @@ class SuiteSummary:
         overall = [found for found in self.aggregates if found.split == "all"]
         halves = [half for half in HALVES if any(a.split == half for a in self.aggregates)]
         kinds = {judge.name: judge.kind for judge in self.info.judges}
-        return {
+        data: dict[str, Any] = {
             "suite": self.info.name,
             "file": self.info.file,
             "complete": self.complete,
@@ -241,8 +249,17 @@ class SuiteSummary:
             "usage": self.totals.to_dict(),
             "run_metrics": self.totals.metrics(),
             "cases": {case.label: case.to_dict() for case in self.cases},
-            "per_case": {case.label: case.verdicts(kinds) for case in self.cases},
+            "per_case": {case.label: self._verdicts(case, kinds) for case in self.cases},
         }
+        if self.calibrations:
+            data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
+        return data
+
+    def _verdicts(self, case: CaseOutcome, kinds: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+        verdicts = case.verdicts(kinds)
+        for name in self.unvalidated & verdicts.keys():
+            verdicts[name]["unvalidated"] = True
+        return verdicts
 
 
 _OF_A_VARIANT = (
@@ -254,6 +271,7 @@ _OF_A_VARIANT = (
     "notes",
     "usage",
     "run_metrics",
+    "calibration",
 )
 
 
@@ -272,7 +290,7 @@ def _variants_dict(variants: Sequence[SuiteSummary]) -> dict[str, Any]:
         "file": variants[0].info.file,
         "complete": all(variant.complete for variant in variants),
         "variants": {
-            str(variant.info.variant): {key: part[key] for key in _OF_A_VARIANT}
+            str(variant.info.variant): {key: part[key] for key in _OF_A_VARIANT if key in part}
             for variant, part in zip(variants, parts, strict=True)
         },
         "gates": [gate for part in parts for gate in part["gates"]],
@@ -365,6 +383,17 @@ def summarise(
     return Summary(suites, interrupted)
 
 
+def calibrations(
+    info: SuiteInfo, results: Iterable[TrialResult], confidence: float = 0.95
+) -> tuple[Calibration, ...]:
+    """Compare the suite's judges that have labels with them; other suites' results are left out."""
+    labelled = [judge for judge in info.judges if judge.labels]
+    if not labelled:
+        return ()
+    own = [r for r in results if (r.suite, r.variant) == (info.key, info.variant)]
+    return tuple(calibrate(one.name, one.labels or {}, own, confidence) for one in labelled)
+
+
 def _suite(
     info: SuiteInfo,
     results: Sequence[TrialResult],
@@ -382,14 +411,17 @@ def _suite(
     coverage = Coverage(info.total, info.selected, finished, info.half, left_out)
     scores = case_scores(results, info.judges)
     present = {case.split for case in cases}
+    compared = calibrations(info, results, confidence)
+    unvalidated = {found.judge for found in compared if not found.validated}
     aggregates = tuple(
-        found
+        replace(found, unvalidated=judge.name in unvalidated)
         for judge in info.judges
         for found in aggregate_judge(judge, scores[judge.name], present, confidence)
     )
     gates = decide_gates(info.key, info.thresholds, info.judges, scores, coverage, mode=mode)
-    if info.variant is not None:
-        gates = tuple(replace(gate, variant=info.variant) for gate in gates)
+    gates = tuple(
+        replace(gate, variant=info.variant, unvalidated=gate.judge in unvalidated) for gate in gates
+    )
     return SuiteSummary(
         info=info,
         cases=cases,
@@ -399,4 +431,5 @@ def _suite(
         totals=Totals.of([*results, *earlier]),
         coverage=coverage,
         claims=claims(aggregates, info.thresholds),
+        calibrations=compared,
     )

@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import math
 
+from pytest_agent_eval.evidence.calibration import Calibration
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
+from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.numbers import score
 from pytest_agent_eval.reports.printable import printable, shortened
 from pytest_agent_eval.results import TrialResult, Verdict
 
-__all__ = ["properties"]
+__all__ = ["calibration_property", "properties"]
 
 _LONGEST = 500
 
@@ -46,6 +48,14 @@ def properties(outcome: CaseOutcome) -> list[tuple[str, str]]:
             said = verdict.error or verdict.rationale
             pairs.append((f"rationale.{verdict.judge}{behind}", said))
     return [(_full(name), shortened(printable(value), _LONGEST)) for name, value in pairs if value]
+
+
+def calibration_property(suite: str, found: Calibration) -> tuple[str, str]:
+    """``agent_eval.calibration.<suite>.<judge>`` and what its human labels say of it: a property of
+    the whole report, as no case by itself shows whether a judge is validated.
+    """
+    name = printable(f"agent_eval.calibration.{suite}.{found.judge}")
+    return name, printable(calibration_text(found))
 
 
 @functools.cache

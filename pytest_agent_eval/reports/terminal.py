@@ -10,6 +10,7 @@ from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.evidence.summary import SuiteSummary, Summary
+from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
 
@@ -93,6 +94,10 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
     heading = f"{one_line(suite.info.label)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     lines += _judge_lines(suite, width, verbosity)
+    for found in suite.calibrations:
+        markup: Markup = "" if found.validated else "yellow"
+        texts = calibration_lines(found, width - 2, verbosity)
+        lines += [Line(f"  {text}", markup) for text in texts]
     lines += _tolerated(suite.cases, width, verbosity)
     lines += [Line(f"  {text}") for text in hanging(_usage(suite), width - 2)]
     if suite.info.without_group:
@@ -114,7 +119,8 @@ def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         last = found.judge
         lead = f"  {padded(name, column)}  {found.split:{halves}}  "
         texts = hanging(_aggregate_text(found, verbosity), width - display_width(lead), indent=2)
-        markup: Markup = "yellow" if found.errored or found.kind == "mixed" else ""
+        odd = found.errored or found.unvalidated or found.kind == "mixed"
+        markup: Markup = "yellow" if odd else ""
         for text in texts:
             lines.append(Line(lead + text, markup))
             lead = " " * display_width(lead)
@@ -133,6 +139,8 @@ def _aggregate_text(found: Aggregate, verbosity: int) -> str:
             parts.append(f"no interval: {found.no_interval}")
         elif verbosity > 0:
             parts.append(found.interval.method)
+        if found.unvalidated:
+            parts.append(UNVALIDATED)
     if found.errored:
         judged = found.cases - found.skipped
         parts.append(f"{found.scored} of {judged} scored, {count(found.errored, 'judge error')}")
@@ -169,7 +177,9 @@ def _usage(suite: SuiteSummary) -> str:
 
 
 def gate_text(gate: Gate) -> str:
-    """``GATE answer min_mean >= 3.5: 3.72 [3.41, 4.02] over 40 cases -> passed``."""
+    """``GATE answer min_mean >= 3.5: 3.72 [3.41, 4.02] over 40 cases -> passed``; of a judge that
+    agrees with its human labels no better than chance ``... over 40 cases, unvalidated -> passed``.
+    """
     head = f"GATE {one_line(gate.name)} {gate.key} {gate.operator} {gate.bound:g}"
     modifiers = [gate.split] if gate.split else []
     if gate.confidence is not None:
@@ -180,11 +190,12 @@ def gate_text(gate: Gate) -> str:
         return f"{head}: not decided ({gate.reason})"
     if gate.value is None:
         return f"{head}: {gate.reason} -> {gate.outcome}"
+    mark = f", {UNVALIDATED}" if gate.unvalidated else ""
     if gate.key == "min_cases":
-        return f"{head}: {count(gate.cases, 'case')} -> {gate.outcome}"
+        return f"{head}: {count(gate.cases, 'case')}{mark} -> {gate.outcome}"
     number = _apart_from_bound(gate, gate.value)
     reason = f" ({gate.reason})" if gate.reason else ""
-    return f"{head}: {number} over {count(gate.cases, 'case')} -> {gate.outcome}{reason}"
+    return f"{head}: {number} over {count(gate.cases, 'case')}{mark} -> {gate.outcome}{reason}"
 
 
 def _apart_from_bound(gate: Gate, value: float) -> str:

@@ -155,10 +155,10 @@ def _answers(suite: Suite, directory: str) -> Iterator[Mount]:
         if stem in _KEY_STEMS or (ending.endswith(("yaml", "yml")) and is_suite(entry.path).suite):
             yield _blocked(entry.path)
     yield _blocked(str(suite.file))
-    for judge in suite.config.judges:
-        for path in (judge.prompt_file, judge.labels):
-            if path:
-                yield _blocked(os.path.join(directory, path))
+    judges = [judge for one in (suite.config, *suite.variants.values()) for judge in one.judges]
+    named = {path: None for judge in judges for path in (judge.prompt_file, judge.labels) if path}
+    for path in named:
+        yield _blocked(os.path.join(directory, path))
 
 
 def _is_case(entry: os.DirEntry[str]) -> bool:

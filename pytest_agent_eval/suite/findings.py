@@ -43,6 +43,11 @@ class Findings:
         """Note something that stops nothing."""
         self._note(self.warnings, place, message, None)
 
+    def elsewhere(self, place: Place, problem: Problem) -> None:
+        """Note an error in another file that the suite names; ``place`` tells it from others."""
+        if (place, problem.message) not in self._hidden:
+            self.problems.setdefault((place, problem.message), problem)
+
     def value_line(self, place: Place) -> int:
         """1-based line where a value starts; of the nearest place around it if it is not there."""
         place = self._prefix + place

@@ -16,6 +16,7 @@ from pytest_agent_eval.errors import DocumentError, Problem, SuiteError
 from pytest_agent_eval.suite.checks import check
 from pytest_agent_eval.suite.findings import Findings
 from pytest_agent_eval.suite.known import Known
+from pytest_agent_eval.suite.labels import LabelFiles, check_labels
 from pytest_agent_eval.suite.messages import explain, shown
 from pytest_agent_eval.suite.models.suite import SuiteConfig
 from pytest_agent_eval.suite.suite import Suite
@@ -47,7 +48,8 @@ def load_suite(
     name = _shown(file, rootdir)
     data = _read(file, name) if text is None else text.encode() if isinstance(text, str) else text
     document = _parse(data, name)
-    config, findings, variants, placeholders = _check(document, os.path.dirname(file), known)
+    files = LabelFiles(os.path.dirname(file), name)
+    config, findings, variants, placeholders = _check(document, os.path.dirname(file), known, files)
     problems = [*document.problems, *findings.problems.values()]
     if config is None or problems:
         raise SuiteError(*_sorted(problems))
@@ -64,6 +66,7 @@ def load_suite(
         value_positions=document.values,
         variants=variants,
         placeholders=placeholders,
+        labels=files.read,
         known=known,
     )
 
@@ -93,7 +96,7 @@ def _parse(data: bytes, name: str) -> Document:
 
 
 def _check(
-    document: Document, directory: str, known: Known
+    document: Document, directory: str, known: Known, files: LabelFiles
 ) -> tuple[
     SuiteConfig | None, Findings, Mapping[str, SuiteConfig], Mapping[str, Mapping[str, str]]
 ]:
@@ -101,6 +104,7 @@ def _check(
     findings = Findings(document)
     config = _validate(data, findings, known)
     check(data, findings, known, directory)
+    check_labels(data, findings, known, files)
     variants: dict[str, SuiteConfig] = {}
     if data.get("variants"):
         if data.get("matrix") is not None:
@@ -111,6 +115,7 @@ def _check(
             part = Findings(document, ("variants", name), hidden)
             found = _validate(whole, part, known)
             check(whole, part, known, directory)
+            check_labels(whole, part, known, files)
             for (place, message), problem in part.problems.items():
                 findings.problems[("variants", name, *place), message] = problem
             if found is not None:

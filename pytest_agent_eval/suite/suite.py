@@ -13,6 +13,7 @@ from pytest_agent_eval.documents import format_place
 from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.findings import Place
 from pytest_agent_eval.suite.known import Known
+from pytest_agent_eval.suite.labels import Labels
 from pytest_agent_eval.suite.models.suite import SuiteConfig
 
 __all__ = ["Suite"]
@@ -34,6 +35,7 @@ class Suite:
         value_positions: place -> 1-based (line, column) where its value starts.
         variants: name -> the configuration that the variant changes the suite into.
         placeholders: name of a variant -> its ``values``, as text.
+        labels: path as judges write it -> the human labels in that file.
         known: the names the suite was checked with.
     """
 
@@ -48,6 +50,7 @@ class Suite:
     value_positions: Mapping[Place, tuple[int, int]] = field(default_factory=dict, repr=False)
     variants: Mapping[str, SuiteConfig] = field(default_factory=dict)
     placeholders: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    labels: Mapping[str, Labels] = field(default_factory=dict, repr=False)
     known: Known = field(default_factory=Known, repr=False)
 
     @property

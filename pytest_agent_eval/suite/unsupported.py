@@ -72,8 +72,6 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
 
 
 def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
-    if judge.labels is not None:
-        yield f"{place}.labels", f"judge {judge.name}: calibration with labels is"
     if judge.examples is not None:
         yield f"{place}.examples", f"judge {judge.name}: examples are"
 

@@ -297,3 +297,22 @@ def test_a_fixture_cannot_travel(project: Project, cluster: DaskCluster) -> None
     result = project.subprocess("--agent-eval", "--agent-eval-dask", cluster.address)
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*a fixture lives in this process*"])
+
+
+def test_human_labels_stay_at_home(project: Project, cluster: DaskCluster) -> None:
+    project.suite(
+        """\
+        dataset: {path: evals}
+        runner: {type: cli, command: "find {config_dir}"}
+        judges: [{name: ok, labels: human/./labels.yaml, check: return True}]
+        """
+    )
+    project.write("human/labels.yaml", "case-001: true\n")
+    project.write("human/guide.md", "how to label\n")
+    project.case("case-001", dataset="evals")
+    ran = project.subprocess("--agent-eval", "--agent-eval-dask", cluster.address)
+    ran.assert_outcomes(passed=1)
+    found = (project.latest / "cases/case-001/1/stdout.log").read_text()
+    assert "human/guide.md" in found
+    assert "labels.yaml" not in found
+    assert project.summary()["calibration"]["ok"]["compared_cases"] == 1

@@ -54,6 +54,7 @@ class Project:
         (self.evals / "other.eval.yaml").write_text(
             f"dataset: {{path: cases}}\njudges: [{{name: a, check: '{SECRET}'}}]\n"
         )
+        (self.evals / "labels.yaml").write_text(f"{SECRET}: true\n")
         (self.evals / "helper.txt").write_text("helpful\n")
 
     def runner(self, *command: str, dataset: str = "cases", **runner: Any) -> CommandRunner:
@@ -61,6 +62,11 @@ class Project:
             "dataset": {"path": dataset},
             "runner": {"type": "cli", "command": list(command), "sandbox": "bubblewrap", **runner},
             "judges": [{"name": "nice", "prompt_file": "rubric.md", "feedback_type": "bool"}],
+            "variants": {
+                "v": {
+                    "judges": [{"name": "kind", "check": "return 1 > 0", "labels": "labels.yaml"}]
+                }
+            },
         }
         (self.evals / "eval.yaml").write_text(yaml.safe_dump(config))
         suite = load_suite(self.evals / "eval.yaml", rootdir=self.root)
@@ -105,6 +111,7 @@ def server() -> Iterator[int]:
         "evals/eval.yaml",
         "evals/other.eval.yaml",
         "evals/rubric.md",
+        "evals/labels.yaml",
         ".agent-eval/runs/one/results.jsonl",
         ".git/objects",
     ],

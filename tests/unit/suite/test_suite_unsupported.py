@@ -25,7 +25,6 @@ CLI = "runner: {type: cli, command: x}\n"
         ),
         (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
         (CLI + "judges: [{name: pairwise}]", "judges[0]"),
-        (CLI + "judges: [{name: a, check: return 1, labels: l.yaml}]", "judges[0].labels"),
         (
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
@@ -49,13 +48,13 @@ def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
 def test_several_at_once(load: Any) -> None:
     text = """
         judges:
-          - {name: a, check: return 1, labels: l.yaml}
+          - {name: a, check: return 1, examples: {source: x}}
           - {name: pairwise}
         thresholds: {pairwise: {min_win_rate: 0.5}}
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
-        "judges[0].labels",
+        "judges[0].examples",
         "judges[1]",
         "runner.type",
         "thresholds.pairwise.min_win_rate",
