@@ -105,6 +105,8 @@ class Totals:
         input_tokens, output_tokens, cache_read_tokens, cache_create_tokens, num_turns: sums of
             what is known; None when nothing is.
         duration_s, judging_s: seconds of agents' wall clock; of judging.
+        judge_calls: calls of models by judges; ``judge_recorded`` of them were read from recordings.
+        judge_cost_usd: US dollars of the others; None when one is unknown.
     """
 
     trials: int = 0
@@ -117,12 +119,16 @@ class Totals:
     num_turns: int | None = None
     duration_s: float = 0.0
     judging_s: float = 0.0
+    judge_calls: int = 0
+    judge_recorded: int = 0
+    judge_cost_usd: float | None = 0.0
 
     @classmethod
     def of(cls, results: Iterable[TrialResult]) -> Totals:
         """Sum over the trials that were started."""
         started = [result for result in results if result.execution is not None]
         costs = [r.usage.cost_usd for r in started if r.usage.cost_usd is not None]
+        asked = [verdict.asked for r in started for verdict in r.verdicts if verdict.asked]
         return cls(
             trials=len(started),
             cost_usd=math.fsum(costs) if costs else None,
@@ -134,6 +140,9 @@ class Totals:
             num_turns=_sum(r.usage.num_turns for r in started),
             duration_s=math.fsum(r.duration_s for r in started),
             judging_s=math.fsum(r.judging_s for r in started),
+            judge_calls=sum(one.get("calls", 0) for one in asked),
+            judge_recorded=sum(one.get("recorded", 0) for one in asked),
+            judge_cost_usd=_all_known(one.get("cost_usd") for one in asked),
         )
 
     @classmethod
@@ -152,6 +161,9 @@ class Totals:
             num_turns=_sum(part.num_turns for part in parts),
             duration_s=math.fsum(part.duration_s for part in parts),
             judging_s=math.fsum(part.judging_s for part in parts),
+            judge_calls=sum(part.judge_calls for part in parts),
+            judge_recorded=sum(part.judge_recorded for part in parts),
+            judge_cost_usd=_all_known(part.judge_cost_usd for part in parts),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,6 +187,11 @@ class Totals:
             "cache_hit_rate": _ratio(self.cache_read_tokens, read_in),
             "cost_per_mtok_usd": _ratio(self.cost_usd, millions),
         }
+
+
+def _all_known(costs: Iterable[float | None]) -> float | None:
+    found = [*costs]
+    return None if None in found else math.fsum(cost for cost in found if cost is not None)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -143,7 +143,7 @@ class LlmJudge:
         self._kind = kind
         self._samples = samples
         self._timeout = timeout
-        self._form = _form(kind, score_range or _UNTOLD)
+        self._form = _form(kind, score_range)
         self._system = _SYSTEM.format(scale=_scale(kind, score_range or _UNTOLD))
         self._parameters = {} if temperature is None else {"temperature": temperature}
 
@@ -222,17 +222,19 @@ def _number(given: Any) -> int | float:
     return given
 
 
-def _form(kind: str, score_range: Sequence[float]) -> AnswerForm:
+def _form(kind: str, score_range: Sequence[float] | None) -> AnswerForm:
     rationale = {"type": "string", "description": "What in the material decides, briefly."}
     if kind == "bool":
         passed = {"type": "boolean", "description": "Whether the criterion is met."}
         properties, name = {"rationale": rationale, "passed": passed}, "submit_evaluation"
     else:
-        low, high = score_range
-        score = {
+        low, high = score_range or _UNTOLD
+        score: dict[str, Any] = {
             "type": "integer" if kind == "int" else "number",
             "description": f"From {low:g} to {high:g}.",
         }
+        if score_range is not None:  # what is not declared is not enforced
+            score |= {"minimum": low, "maximum": high}
         properties, name = {"rationale": rationale, "score": score}, "submit_score"
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return AnswerForm(name, "Submit the verdict.", schema)
@@ -276,9 +278,13 @@ def _verdict(
 
 
 def _totals(replies: Sequence[ModelReply]) -> dict[str, Any]:
-    """Tokens and US dollars of all calls; None where one of them is unknown."""
+    """Tokens of all calls and US dollars of those that were made now; None: unknown."""
     totals: dict[str, Any] = {}
-    for key in ("cost_usd", "input_tokens", "output_tokens"):
-        found = [getattr(reply.usage, key) for reply in replies]
+    for key, counted in (
+        ("cost_usd", [reply for reply in replies if not reply.recorded]),
+        ("input_tokens", replies),
+        ("output_tokens", replies),
+    ):
+        found = [getattr(reply.usage, key) for reply in counted]
         totals[key] = None if None in found else sum(found)
     return totals

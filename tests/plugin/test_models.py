@@ -67,6 +67,7 @@ def test_recorded_once_replayed_without_network_or_key(
     first = run("--agent-eval", *workers)
     first.assert_outcomes(passed=2, failed=1)
     assert "rude" in first.stdout.str()
+    assert "3 calls of judges' models (cost unknown)" in first.stdout.str()
     assert len(server.asked) == 3
     assert len(recordings(project)) == 3
     judged = verdicts(project)
@@ -78,6 +79,7 @@ def test_recorded_once_replayed_without_network_or_key(
             monkeypatch.setenv("CI", "true")
         again = run("--agent-eval", *workers, *more)
         again.assert_outcomes(passed=2, failed=1)
+        assert "3 calls of judges' models (all recorded)" in again.stdout.str()
     replayed = verdicts(project)
     for before, after in zip(judged, replayed, strict=True):
         assert (before["asked"]["recorded"], after["asked"]["recorded"]) == (0, 1)
