@@ -105,7 +105,7 @@ class Totals:
         input_tokens, output_tokens, cache_read_tokens, cache_create_tokens, num_turns: sums of
             what is known; None when nothing is.
         duration_s, judging_s: seconds of agents' wall clock; of judging.
-        judge_calls: calls of models by judges; ``judge_recorded`` of them were read from recordings.
+        judge_calls: calls of models by judges; ``judge_recorded`` of them read from recordings.
         judge_cost_usd: US dollars of the others; None when one is unknown.
     """
 
