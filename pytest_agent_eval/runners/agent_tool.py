@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.results import Usage
@@ -21,12 +21,22 @@ from pytest_agent_eval.runners.environment import (
 )
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 
-__all__ = ["AgentTool", "Line", "Story", "bare_model", "own_settings", "read_lines", "text_of"]
+__all__ = [
+    "AgentTool",
+    "Line",
+    "Story",
+    "bare_model",
+    "ended_execution",
+    "own_settings",
+    "read_lines",
+    "text_of",
+]
 
 Line = Mapping[str, Any]
 """One JSON object that a tool printed."""
 
 _SAID_BYTES = 4096
+_HINT = "; no runner.type is set, and claude-code is the default"
 _OURS = frozenset({"project_files", "unprotected"})
 _SESSION = frozenset(
     {"CLAUDECODE", "AI_AGENT", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_CHILD_SESSION",
@@ -85,8 +95,6 @@ class AgentTool:
     _cap: int
     _hint: str
 
-    hint: ClassVar[str] = "; no runner.type is set, and claude-code is the default"
-
     @classmethod
     def of(
         cls,
@@ -119,7 +127,7 @@ class AgentTool:
             env,
             notes,
             context.max_output_bytes,
-            "" if "type" in runner.model_fields_set else cls.hint,
+            "" if "type" in runner.model_fields_set else _HINT,
         )
 
     def run(
@@ -171,29 +179,6 @@ class AgentTool:
             )
         return outcome, lines, notes
 
-    def execution(
-        self, task: Task, outcome: ProcessOutcome, story: Story, notes: Sequence[str]
-    ) -> Execution:
-        """What came of the task: of how the process ended, and of what the tool said."""
-        failure, error = ended_early(outcome, task.timeout)
-        if outcome.timed_out and story.stalled:
-            # The agent had no time of its own: the provider did not answer.
-            failure, error = "infrastructure", f"{error}, waiting for the provider: {story.stalled}"
-        if failure is None:
-            failure, error = story.failure
-        return Execution(
-            output=story.output,
-            exit_code=outcome.exit_code,
-            timed_out=outcome.timed_out,
-            failure=failure,
-            error=error,
-            duration_s=outcome.duration_s,
-            events=story.events,
-            usage=story.usage,
-            notes=(*notes, *story.notes),
-            still_running=bool(outcome.survivors),
-        )
-
     def _refusal(self, outcome: ProcessOutcome, stdout: str, stderr: str) -> str:
         said = read_tail(stderr, _SAID_BYTES).strip() or read_tail(stdout, _SAID_BYTES).strip()
         status = f"exit status {outcome.exit_code}"
@@ -204,6 +189,30 @@ class AgentTool:
         errors = [line for line in lines if line.lower().startswith("error")]
         text = f"{self.title} did no work ({status}): {(errors or lines[-1:])[0].strip()}"
         return f"{text}\n{said}" if len(lines) > 1 else text
+
+
+def ended_execution(
+    task: Task, outcome: ProcessOutcome, story: Story, notes: Sequence[str] = ()
+) -> Execution:
+    """What came of the task: of how the process ended, and of what the tool said."""
+    failure, error = ended_early(outcome, task.timeout)
+    if outcome.timed_out and story.stalled:
+        # The agent had no time of its own: the provider did not answer.
+        failure, error = "infrastructure", f"{error}, waiting for the provider: {story.stalled}"
+    if failure is None:
+        failure, error = story.failure
+    return Execution(
+        output=story.output,
+        exit_code=outcome.exit_code,
+        timed_out=outcome.timed_out,
+        failure=failure,
+        error=error,
+        duration_s=outcome.duration_s,
+        events=story.events,
+        usage=story.usage,
+        notes=(*notes, *story.notes),
+        still_running=bool(outcome.survivors),
+    )
 
 
 def read_lines(path: str) -> Iterator[Line]:

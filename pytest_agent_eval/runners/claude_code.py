@@ -8,7 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.runners.agent_tool import AgentTool, bare_model, own_settings
+from pytest_agent_eval.runners.agent_tool import (
+    AgentTool,
+    bare_model,
+    ended_execution,
+    own_settings,
+)
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
 from pytest_agent_eval.runners.claude_story import ClaudeStory
 from pytest_agent_eval.runners.path_rules import claude_rules
@@ -75,7 +80,7 @@ class ClaudeCodeRunner:
                 "the files it is made of in dataset.workspace.files or runner.plugin_dirs",
                 lasting=True,
             )
-        return self._tool.execution(task, outcome, story, notes)
+        return ended_execution(task, outcome, story, notes)
 
     def _arguments(self, task: Task) -> Iterator[str]:
         yield from ("--print", "--output-format", "stream-json", "--verbose")

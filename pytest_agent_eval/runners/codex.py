@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.runners.agent_tool import AgentTool, bare_model, own_settings
+from pytest_agent_eval.runners.agent_tool import (
+    AgentTool,
+    bare_model,
+    ended_execution,
+    own_settings,
+)
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
 from pytest_agent_eval.runners.codex_story import CodexStory
 
@@ -46,7 +51,7 @@ class CodexRunner:
         """
         outcome, lines, notes = self._tool.run(task, list(self._arguments(task)), {})
         story = CodexStory(lines, model=bare_model(task.model, *_PROVIDERS))
-        return self._tool.execution(task, outcome, story, notes)
+        return ended_execution(task, outcome, story, notes)
 
     def _arguments(self, task: Task) -> Iterator[str]:
         yield from ("exec", "--json", "--ephemeral", "--skip-git-repo-check")
