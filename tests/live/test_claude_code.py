@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,3 +125,22 @@ def test_a_skill_that_is_not_there(live: Any) -> None:
     with pytest.raises(RunnerError, match="knows no skill nosuch") as caught:
         live("claude-code", [Say("Hi.")], skill="nosuch", arguments="Bob")
     assert caught.value.lasting
+
+
+def test_a_skill_of_a_plugin(live: Any, tmp_path: Path) -> None:
+    plugin = tmp_path / "project" / "evals" / "kit"
+    files = {
+        ".claude-plugin/plugin.json": '{"name": "kit", "version": "1.0.0"}',
+        "skills/greet/SKILL.md": "---\nname: greet\ndescription: greets\n---\nWave to $ARGUMENTS.\n",
+    }
+    for name, text in files.items():
+        (plugin / name).parent.mkdir(parents=True, exist_ok=True)
+        (plugin / name).write_text(text)
+    _, provider = live(
+        "claude-code",
+        [Say("Hi.")],
+        skill="kit:greet",
+        arguments="Bob",
+        runner={"plugin_dirs": ["kit"]},
+    )
+    assert "Wave to Bob." in str(provider.requests[0]["messages"])
