@@ -32,5 +32,19 @@ def _python(context: RunnerContext) -> Runner:
     return PythonRunner(context)
 
 
-BUILTIN: Mapping[str, RunnerType] = MappingProxyType({"cli": _command, "python": _python})
+def _claude_code(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.claude_code import ClaudeCodeRunner
+
+    return ClaudeCodeRunner(context)
+
+
+def _codex(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.codex import CodexRunner
+
+    return CodexRunner(context)
+
+
+BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
+    {"cli": _command, "python": _python, "claude-code": _claude_code, "codex": _codex}
+)
 """Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

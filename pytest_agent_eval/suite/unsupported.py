@@ -14,7 +14,7 @@ from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
 
-_RUNNERS = frozenset({"cli", "python"})
+_RUNNERS = frozenset({"cli", "python", "claude-code", "codex"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
     "agent": "judge {}: agent judges are",
@@ -51,10 +51,7 @@ def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
     runner = suite.config.runner
     if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
-        if ("runner", "type") in suite.positions:
-            yield "runner.type", f"runner type {runner.type} is"
-        else:
-            yield "runner.type", f"no runner is named, and the default, {runner.type}, is"
+        yield "runner.type", f"runner type {runner.type} is"
     if runner.sandbox != "none" and runner.type != "cli":
         yield "runner.sandbox", f"sandbox {runner.sandbox} with runner type {runner.type} is"
 
