@@ -28,7 +28,9 @@ def server() -> Iterator[str]:
 
 def warm(project: Path, mode: str, **environment: str) -> dict[str, dict[str, Any]]:
     """Case -> verdict of the judge that asks a model, of a few cases of the example."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "evals/eval.yaml"]
+    # A plugin that shuffles would have the limit choose others each time.
+    plugins = ["-p", "no:cacheprovider", "-p", "no:randomly"]
+    command = [sys.executable, "-m", "pytest", "-q", *plugins, "evals/eval.yaml"]
     done = subprocess.run(
         [*command, "--agent-eval-llm", mode, "--agent-eval-limit", "3"],
         cwd=project,
