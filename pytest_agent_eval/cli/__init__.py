@@ -55,6 +55,10 @@ def _run(arguments: argparse.Namespace) -> int:
             as_json=arguments.json,
             files=arguments.files,
         )
+    if arguments.command == "recordings":
+        from pytest_agent_eval.cli.recordings import recording_stats
+
+        return recording_stats(arguments.place, as_json=arguments.json)
     from pytest_agent_eval.cli.init import init
 
     return init(arguments.directory)
@@ -101,5 +105,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
     show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
+    recordings = commands.add_parser(
+        "recordings", help="show what calls of models are recorded beside a suite"
+    )
+    actions = recordings.add_subparsers(dest="action", metavar="ACTION", required=True)
+    stats = actions.add_parser("stats", help="count them, by model")
+    stats.add_argument(
+        "place",
+        nargs="?",
+        default=".",
+        metavar="SUITE",
+        help="a suite's file or its directory (default: the current one)",
+    )
+    stats.add_argument("--json", action="store_true", help="print JSON")
     show.add_argument("--files", action="store_true", help="list the files of each record")
     return parser

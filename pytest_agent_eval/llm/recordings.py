@@ -20,7 +20,7 @@ from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
 from pytest_agent_eval.suite.digests import canonical_digest
 
-__all__ = ["DIRECTORY", "VERSION", "Recordings"]
+__all__ = ["DIRECTORY", "VERSION", "Recordings", "read_recording"]
 
 DIRECTORY = "recordings"
 VERSION = 1
@@ -56,13 +56,7 @@ class Recordings:
             ModelError: the file is no recording, or one of another request: it was edited.
         """
         path = self.path(self.key(request))
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError) as error:
-            raise ModelError(f"{path}: cannot be read: {error}", lasting=True) from None
-        return _read(path, text)
+        return read_recording(path) if path.exists() else None
 
     def store(self, request: ModelRequest, reply: ModelReply) -> Path:
         """Write a recording, over an earlier one of the same request; returns its file.
@@ -109,7 +103,16 @@ class Recordings:
         yield from sorted(self.directory.glob("[0-9a-f][0-9a-f]/*.json"))
 
 
-def _read(path: Path, text: str) -> ModelReply:
+def read_recording(path: Path) -> ModelReply:
+    """The reply of a recording.
+
+    Raises:
+        ModelError: the file cannot be read, is no recording, or one of another request.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}", lasting=True) from None
     try:
         data = json.loads(text)
         if data["v"] != VERSION:

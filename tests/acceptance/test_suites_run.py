@@ -19,7 +19,6 @@ INVALID = {row["name"]: row for row in ROWS["invalid"]}
 
 NOT_YET = {
     "batch, old place of skill": {
-        "runner.type",
         "mlflow",
         "inputs.tools",
         "judges[2]",
