@@ -32,5 +32,13 @@ def _python(context: RunnerContext) -> Runner:
     return PythonRunner(context)
 
 
-BUILTIN: Mapping[str, RunnerType] = MappingProxyType({"cli": _command, "python": _python})
+def _litellm(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.litellm import LitellmRunner
+
+    return LitellmRunner(context)
+
+
+BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
+    {"cli": _command, "litellm": _litellm, "python": _python}
+)
 """Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

@@ -14,7 +14,8 @@ from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
 
-_RUNNERS = frozenset({"cli", "python"})
+_RUNNERS = frozenset({"cli", "litellm", "python"})
+_SANDBOXED = frozenset({"cli", "litellm"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
     "agent": "judge {}: agent judges are",
@@ -55,7 +56,9 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
             yield "runner.type", f"runner type {runner.type} is"
         else:
             yield "runner.type", f"no runner is named, and the default, {runner.type}, is"
-    if runner.sandbox != "none" and runner.type != "cli":
+    if runner.type == "litellm" and suite.config.execution.skill:
+        yield "execution.skill", "a skill with runner type litellm, which takes a prompt, is"
+    if runner.sandbox != "none" and runner.type not in _SANDBOXED:
         yield "runner.sandbox", f"sandbox {runner.sandbox} with runner type {runner.type} is"
 
 
