@@ -17,7 +17,7 @@ CLI = "runner: {type: cli, command: x}\n"
         ("execution: {skill: s}", "runner.type"),
         ("runner: {type: codex}", "runner.type"),
         ("runner: {type: responses-api}", "runner.type"),
-        ("runner: {type: litellm}", "runner.type"),
+        ("runner: {type: litellm}\nexecution: {skill: s}", "execution.skill"),
         ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
         (
             CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: codex}}]}",
