@@ -41,7 +41,7 @@ MODEL_SETTINGS = frozenset({*_RULES, "tools"})
 
 
 def check_model_settings(
-    settings: Mapping[str, Any], others: frozenset[str], place: Place, findings: Findings
+    settings: Mapping[Any, Any], others: frozenset[str], place: Place, findings: Findings
 ) -> None:
     """Check the settings of one runner.
 

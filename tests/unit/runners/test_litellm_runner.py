@@ -17,12 +17,15 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.llm import Gateway, Mode, ModelProcess
 from pytest_agent_eval.runners import BUILTIN, Execution, Runner, RunnerContext, Task
 from pytest_agent_eval.runners.model_tools import MAX_RESULT_BYTES
+from pytest_agent_eval.runners.sandbox import find_bubblewrap
 from pytest_agent_eval.suite import load_suite
 from tests.provider import Answer, Asked, Provider, provider, text
 from tests.unit.runners.processes import marked
 
 MakeTask = Callable[..., Task]
 ALL = ["read", "write", "list", "bash"]
+_BUBBLEWRAP = find_bubblewrap()
+needs_bubblewrap = pytest.mark.skipif(bool(_BUBBLEWRAP.problem), reason=_BUBBLEWRAP.problem)
 
 
 def use(tool: str, **arguments: Any) -> Answer:
@@ -367,6 +370,31 @@ def test_what_a_command_leaves_running_is_ended(
     assert stage.runner(["bash"]).run(one).output == "done"
     assert (one.workspace / "pid").read_text().strip().isdigit()
     assert marked(trial_id) == []
+
+
+@needs_bubblewrap
+def test_commands_in_a_sandbox(stage: Stage, task: MakeTask) -> None:
+    answer = stage.evals / "cases" / "annotations.yaml"
+    answer.write_text("expected: 42")
+    stage.script(
+        use("bash", command=f"cat {answer}; echo x > output/x.txt; cat output/x.txt"),
+        use("bash", command="exit 1"),
+        text("done"),
+    )
+    runner = stage.runner(["bash"], sandbox="bubblewrap")
+    assert getattr(runner, "description", "") == "sandbox: bubblewrap"
+    one = task()
+    assert runner.run(one).output == "done"
+    told = stage.told()
+    assert "No such file" in told[0]
+    assert "42" not in told[0]
+    assert told[0].endswith("x\n")
+    assert told[1] == "[exit status 1]"
+    assert (one.output_dir / "x.txt").read_text() == "x\n"
+
+
+def test_a_sandbox_is_of_no_use_to_files(stage: Stage) -> None:
+    assert getattr(stage.runner(["read"], sandbox="auto"), "description", None) == ""
 
 
 def test_a_command_ends_with_the_tasks_time(stage: Stage, task: MakeTask, trial_id: str) -> None:
