@@ -63,8 +63,14 @@ class LitellmRunner:
         self._tools: tuple[str, ...] = tuple(settings.get("tools") or ())
         self._descriptions = tool_descriptions(self._tools)
         self._max_turns: int = settings.get("max_turns") or MAX_TURNS
-        self._hidden = (str(suite.dataset_directory),)
-        base = caller_environment(runner.env_policy or "clean", os.environ, hidden=self._hidden)
+        dataset = str(suite.dataset_directory)
+        # In a checkout these are below the workspace, and answers are in all of them.
+        self._hidden = (
+            dataset,
+            str(self._gateway.recordings.directory),
+            str(context.rootdir / ".agent-eval"),
+        )
+        base = caller_environment(runner.env_policy or "clean", os.environ, hidden=(dataset,))
         caller = os.environ if context.variables is None else context.variables
         env, self._notes = resolve_variables(runner.env, caller, key="runner.env")
         # Files are kept to the workspace in any case: only commands need a sandbox.

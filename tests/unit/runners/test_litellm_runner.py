@@ -273,10 +273,11 @@ def test_a_link_and_dots_that_stay_inside_are_fine(stage: Stage, task: MakeTask)
     assert stage.told() == ["inside"] * 3
 
 
-def test_the_dataset_is_hidden_also_below_the_workspace(
+def test_what_holds_answers_is_hidden_also_below_the_workspace(
     stage: Stage, task: MakeTask, tmp_path: Path
 ) -> None:
     (stage.evals / "cases" / "annotations.yaml").write_text("expected: 42")
+    (stage.evals / "recordings").mkdir()
     one = task()
     checkout = Task(
         input={},
@@ -287,12 +288,17 @@ def test_the_dataset_is_hidden_also_below_the_workspace(
         model=one.model,
     )
     stage.script(
-        use("list"), use("list", path="cases"), use("read", path="cases/annotations.yaml"), text("")
+        use("list"),
+        use("list", path="cases"),
+        use("list", path="recordings"),
+        use("read", path="cases/annotations.yaml"),
+        text(""),
     )
     stage.runner(ALL).run(checkout)
     assert stage.told() == [
         "eval.yaml",
         "error: cases: no such file or directory",
+        "error: recordings: no such file or directory",
         "error: cases/annotations.yaml: no such file or directory",
     ]
 
