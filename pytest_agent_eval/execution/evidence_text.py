@@ -9,7 +9,9 @@ from typing import Any
 __all__ = ["describe_evidence"]
 
 _READS = frozenset({"read", "view", "read_file", "open_file", "cat", "notebookread"})
-_WRITES = frozenset({"write", "edit", "multiedit", "write_file", "apply_patch", "notebookedit"})
+_WRITES = frozenset(
+    {"write", "edit", "multiedit", "write_file", "apply_patch", "notebookedit", "file_change"}
+)
 _PATH_KEYS = ("file_path", "path", "filename", "file", "notebook_path")
 
 
@@ -41,7 +43,11 @@ def _paths(calls: list[dict[str, Any]], names: frozenset[str]) -> str:
         given = call.get("input")
         if str(call.get("name", "")).lower() not in names or not isinstance(given, Mapping):
             continue
-        path = next((given[key] for key in _PATH_KEYS if isinstance(given.get(key), str)), None)
-        if path is not None:
-            found[path] = None
+        changes = given.get("changes")  # of Codex: several files in one call
+        for place in (given, *(changes if isinstance(changes, list) else ())):
+            if not isinstance(place, Mapping):
+                continue
+            path = next((place[key] for key in _PATH_KEYS if isinstance(place.get(key), str)), None)
+            if path is not None:
+                found[path] = None
     return ", ".join(found) or "none recorded"

@@ -29,6 +29,9 @@ _SHARE = 0.95
 _UNTOLD = (1.0, 5.0)
 """The range a model is told that declares none; not enforced."""
 
+_FEW = 25
+"""Whole numbers of a range that are listed."""
+
 _SYSTEM = """\
 You are a judge in an evaluation of an AI agent. You are given a criterion and material, and you
 give one verdict.
@@ -234,7 +237,13 @@ def _form(kind: str, score_range: Sequence[float] | None) -> AnswerForm:
             "description": f"From {low:g} to {high:g}.",
         }
         if score_range is not None:  # what is not declared is not enforced
-            score |= {"minimum": low, "maximum": high}
+            # Servers that enforce a schema know lists of values; bounds are known by fewer.
+            few = kind == "int" and high - low < _FEW
+            score |= (
+                {"enum": [*range(int(low), int(high) + 1)]}
+                if few
+                else {"minimum": low, "maximum": high}
+            )
         properties, name = {"rationale": rationale, "score": score}, "submit_score"
     schema = {"type": "object", "properties": properties, "required": list(properties)}
     return AnswerForm(name, "Submit the verdict.", schema)

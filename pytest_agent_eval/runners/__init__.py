@@ -32,6 +32,18 @@ def _python(context: RunnerContext) -> Runner:
     return PythonRunner(context)
 
 
+def _claude_code(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.claude_code import ClaudeCodeRunner
+
+    return ClaudeCodeRunner(context)
+
+
+def _codex(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.codex import CodexRunner
+
+    return CodexRunner(context)
+
+
 def _litellm(context: RunnerContext) -> Runner:
     from pytest_agent_eval.runners.litellm import LitellmRunner
 
@@ -39,6 +51,12 @@ def _litellm(context: RunnerContext) -> Runner:
 
 
 BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
-    {"cli": _command, "litellm": _litellm, "python": _python}
+    {
+        "cli": _command,
+        "python": _python,
+        "claude-code": _claude_code,
+        "codex": _codex,
+        "litellm": _litellm,
+    }
 )
 """Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

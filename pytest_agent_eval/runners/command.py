@@ -8,14 +8,15 @@ from typing import Any
 
 from pytest_agent_eval.cases.templates import command_words
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.runners.base import Execution, Failure, RunnerContext, Task
+from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
 from pytest_agent_eval.runners.capped_log import read_tail
+from pytest_agent_eval.runners.ending import ended_early, notes_of
 from pytest_agent_eval.runners.environment import (
     agent_environment,
     caller_environment,
     resolve_variables,
 )
-from pytest_agent_eval.runners.process import ProcessOutcome, run_process
+from pytest_agent_eval.runners.process import run_process
 from pytest_agent_eval.runners.sandbox import may_pass, sandbox_of
 from pytest_agent_eval.runners.starting import cannot_start
 
@@ -109,7 +110,7 @@ class CommandRunner:
             problem = self._sandbox.failure(read_tail(stderr, MAX_MESSAGE_BYTES))
             if problem:
                 raise RunnerError(problem, lasting=not may_pass(problem))
-        failure, error = _failure(outcome, task)
+        failure, error = ended_early(outcome, task.timeout)
         return Execution(
             output=read_tail(stdout, MAX_MESSAGE_BYTES) if outcome.stdout_bytes else "",
             exit_code=outcome.exit_code,
@@ -117,7 +118,7 @@ class CommandRunner:
             failure=failure,
             error=error,
             duration_s=outcome.duration_s,
-            notes=(*self._notes, *_notes(outcome)),
+            notes=(*self._notes, *notes_of(outcome)),
             still_running=bool(outcome.survivors),
         )
 
@@ -163,26 +164,3 @@ class CommandRunner:
 def _number(value: float) -> str:
     """``60`` for 60.0: commands often take whole numbers only."""
     return str(int(value)) if value == int(value) else str(value)
-
-
-def _failure(outcome: ProcessOutcome, task: Task) -> tuple[Failure | None, str]:
-    if outcome.timed_out:
-        return "timeout", f"timed out after {task.timeout:g} s"
-    if outcome.cancelled:
-        return "infrastructure", "cancelled before it ended"
-    return None, ""
-
-
-def _notes(outcome: ProcessOutcome) -> list[str]:
-    notes = []
-    if outcome.leftovers:
-        notes.append(f"ended {_count(outcome.leftovers)} that the agent left running")
-    if outcome.survivors:
-        notes.append(f"{_count(outcome.survivors)} of the agent could not be ended")
-    if outcome.unwatched:
-        notes.append(outcome.unwatched)
-    return notes
-
-
-def _count(number: int) -> str:
-    return f"{number} process" if number == 1 else f"{number} processes"

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.provider import Answer, Asked, Provider, provider, submit
 
 from .conftest import Project
+from .live import LONG, Live
 
 SUITE = """\
 dataset: {path: cases}
@@ -143,3 +147,30 @@ def test_the_server_of_a_suite(
     assert len(server.asked) == 3
     stored = json.loads(recordings(project)[0].read_text())
     assert server.url not in json.dumps(stored)
+
+
+def test_ctrl_c_waits_for_no_model(project: Project, server: Provider) -> None:
+    asked, released = threading.Event(), threading.Event()
+
+    def reply(question: Asked) -> Answer:
+        asked.set()
+        return Answer(content="late", before=lambda: released.wait(LONG))
+
+    server.reply = reply
+    session = Live(project, "--agent-eval")
+    try:
+        assert asked.wait(LONG)
+        workers = [
+            child
+            for child in psutil.Process(session.process.pid).children(recursive=True)
+            if "pytest_agent_eval.llm.worker" in child.cmdline()
+        ]
+        assert len(workers) == 1
+        session.signal(signal.SIGINT, group=True)
+        assert session.wait() == pytest.ExitCode.INTERRUPTED
+        psutil.wait_procs(workers, timeout=LONG)
+        assert not any(worker.is_running() for worker in workers)
+        assert "Traceback" not in session.printed
+    finally:
+        released.set()
+        session.close()

@@ -112,10 +112,22 @@ def test_a_broken_file_that_was_named_shows_its_line(project: Project) -> None:
 
 
 def test_a_missing_runner_is_named(project: Project) -> None:
-    project.suite("dataset: {path: cases}\njudges: [{name: a, check: return True}]\n")
+    project.suite(
+        """\
+        dataset: {path: cases}
+        execution: {prompt: x, env: {PATH: /nowhere}}
+        judges: [{name: a, check: return True}]
+        """
+    )
     project.cases(1)
     result = project.run("--agent-eval")
-    result.stdout.fnmatch_lines(["*no runner is named, and the default, claude-code, is not*"])
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*Claude Code is not installed*",
+            "*no runner.type is set, and claude-code is the default*",
+        ]
+    )
 
 
 def test_a_typo_in_a_command_is_hinted_at(project: Project) -> None:

@@ -32,6 +32,12 @@ def check_execution(data: Mapping[str, Any], findings: Findings, known: Known) -
     for key in ("prompt", "arguments"):
         check_template(execution.get(key), ("execution", key), findings)
     check_environment(execution.get("env"), ("execution", "env"), findings)
+    if (
+        execution.get("max_budget_usd") is not None
+        and runner_type(block(data, "runner")) == "codex"
+    ):
+        message = "without effect: codex neither has a budget nor tells what it cost; use timeout"
+        findings.warn(("execution", "max_budget_usd"), message)
     if block(data, "runner").get("workspace_mode") == "repo":
         _check_repo(data, execution, findings)
     if execution.get("mode") == "batch":

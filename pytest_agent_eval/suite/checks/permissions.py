@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_agent_eval.suite.checks.runner import runner_type
 from pytest_agent_eval.suite.findings import Findings, block, entries
 from pytest_agent_eval.suite.messages import nearest
 
@@ -16,6 +17,9 @@ PATH_TOOLS = ("Read", "Edit", "Write", "Grep", "Glob")
 def check_permissions(data: Mapping[str, Any], findings: Findings) -> None:
     """Note path rules about tools that have no path."""
     permissions = block(data, "permissions")
+    if runner_type(block(data, "runner")) == "codex" and any(permissions.values()):
+        message = "ignored: codex has no such rules; runner.settings.sandbox_mode is its fence"
+        findings.warn(("permissions",), message)
     for side in ("allow", "deny"):
         for index, rule in entries(permissions, side):
             tools = rule.get("tools")

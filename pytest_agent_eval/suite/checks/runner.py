@@ -15,6 +15,7 @@ from pytest_agent_eval.suite.models.runner import EFFORTS
 
 __all__ = ["check_runner", "runner_type"]
 
+_CLAUDE_ONLY = {"permission_mode": "permission modes", "plugin_dirs": "plugin directories"}
 _FUNCTION = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
 
 
@@ -40,6 +41,11 @@ def check_runner(runner: Mapping[str, Any], place: Place, findings: Findings, kn
         findings.problem((*place, "effort"), message)
     if kind == "codex" and runner.get("workspace_mode") == "repo":
         findings.problem((*place, "workspace_mode"), "codex cannot run with workspace_mode repo")
+    if kind in BUILTIN_RUNNER_TYPES and kind != "claude-code":
+        for key, what in _CLAUDE_ONLY.items():
+            if runner.get(key):
+                message = f"ignored: only claude-code has {what}; the type here is {kind}"
+                findings.warn((*place, key), message)
     check_environment(runner.get("env"), (*place, "env"), findings)
 
 

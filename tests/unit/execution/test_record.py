@@ -327,3 +327,10 @@ def test_mostly_text_is_text(tmp_path: Path) -> None:
 
 def test_no_directory_is_no_files(tmp_path: Path) -> None:
     assert dict(StoredFiles(str(tmp_path / "none"))) == {}
+
+
+def test_evidence_of_a_call_that_changes_several_files(trial: Path, known: Case) -> None:
+    changes = [{"path": "a.py", "kind": "add"}, {"path": "b.py", "kind": "update"}, 7]
+    events(trial, {"type": "tool_call", "name": "file_change", "input": {"changes": changes}})
+    record = Record.from_directory(str(trial), case=known)
+    assert "files written: a.py, b.py" in record["evidence"].splitlines()

@@ -235,3 +235,35 @@ def test_hiding_what_is_not_there(problems: Any, warnings_of: Any, tmp_path: Any
     # A place of one machine may be missing on another.
     said = warnings_of(runner % "/no/such/place")
     assert "there is no /no/such/place on this machine" in said["runner.settings.hidden[0]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "says"),
+    [
+        (f"runner: {{{CLI}, permission_mode: plan}}", "runner.permission_mode", "claude-code"),
+        ("runner: {type: codex, plugin_dirs: [a]}", "runner.plugin_dirs", "claude-code"),
+        ("runner: {type: codex}\npermissions: {deny: [WebFetch]}", "permissions", "sandbox_mode"),
+        (
+            "runner: {type: codex}\nexecution: {prompt: x, max_budget_usd: 2}",
+            "execution.max_budget_usd",
+            "codex neither has a budget nor tells what it cost",
+        ),
+    ],
+)
+def test_what_a_coding_agent_does_not_have(
+    warnings_of: Any, text: str, path: str, says: str
+) -> None:
+    assert says in warnings_of(text)[path]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "runner: {permission_mode: plan, plugin_dirs: [a]}\npermissions: {deny: [WebFetch]}",
+        "execution: {prompt: x, max_budget_usd: 2}",
+        "runner: {type: codex}\npermissions: {deny: []}\nexecution: {prompt: x, timeout: 9}",
+    ],
+)
+def test_what_a_coding_agent_has(warnings_of: Any, text: str) -> None:
+    said = warnings_of(text)
+    assert not {"permissions", "runner.permission_mode", "execution.max_budget_usd"} & set(said)
