@@ -49,7 +49,7 @@ def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
 
 def test_several_at_once(load: Any) -> None:
     text = """
-        runner: {type: litellm}
+        runner: {type: responses-api}
         judges:
           - {name: a, check: return 1, examples: {source: x}}
           - {name: pairwise}
