@@ -299,16 +299,18 @@ class ActiveSuite:
                     rootdir=self.rootdir,
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
-                    gateway=self._gateway(suite),
+                    gateway=self.gateway(suite),
                 )
                 made.append((suite, found[variant]))
         return found
 
-    def _gateway(self, suite: Suite) -> Gateway | None:
-        """By which the models of the suite's judges are asked, if they ask any."""
+    def gateway(self, suite: Suite) -> Gateway | None:
+        """By which the models of the suite's judges and runners are asked, if they ask any."""
         from pytest_agent_eval.suite.judge_models import asks_a_model
+        from pytest_agent_eval.suite.runner_models import asks_models
 
-        if not any(asks_a_model(judge, suite) for judge in suite.config.judges):
+        works = self.options.rescore is None and asks_models(suite.config)
+        if not works and not any(asks_a_model(judge, suite) for judge in suite.config.judges):
             return None
         from pytest_agent_eval.llm import Gateway
         from pytest_agent_eval.redaction import Secrets
@@ -325,7 +327,9 @@ class ActiveSuite:
         return self._gateways[api_base]
 
     def warm_up(self) -> None:
-        """Do in the background what the first judge that asks a model would have to wait for."""
+        """Do in the background what whoever asks a model first would have to wait for."""
+        for variant in self.variants:
+            self.gateway(self.varied(variant))
         for gateway in self._gateways.values():
             gateway.warm_up()
 

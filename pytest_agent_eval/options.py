@@ -142,7 +142,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--agent-eval-llm",
         choices=("auto", "live", "record", "replay"),
         default="auto",
-        help="how judges ask models: auto (from recordings, and those that are missing live; with "
+        help="how models are asked: auto (from recordings, and those that are missing live; with "
         "CI set from recordings only), live (no recording is read or made), record (all anew), "
         "replay (from recordings only)",
     )

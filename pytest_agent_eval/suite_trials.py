@@ -333,6 +333,7 @@ class SuiteTrials:
             fixtures={active.fixture: self.fixture_value} if active.fixture else {},
             max_output_bytes=active.options.max_output,
             literal=active.literal,
+            gateway=active.gateway(suite),
         )
 
     def _runner(self, context: RunnerContext) -> Runner:

@@ -25,6 +25,7 @@ from pytest_agent_eval.runners.environment import references
 from pytest_agent_eval.suite import Suite
 from pytest_agent_eval.suite.digests import canonical_digest
 from pytest_agent_eval.suite.models.hooks import HooksConfig
+from pytest_agent_eval.suite.runner_models import asks_models
 
 __all__ = ["Cluster", "ClusterError", "RemoteSuite"]
 
@@ -281,6 +282,12 @@ def _refuse(suite: Suite) -> None:
     if config.runner.workspace_mode == "repo":
         raise RunnerError(
             "workspace_mode repo needs this checkout, which a cluster does not have", lasting=True
+        )
+    if asks_models(config):
+        raise RunnerError(
+            "runner type litellm asks its model from this process, beside its recordings; a "
+            "cluster has neither",
+            lasting=True,
         )
     if config.execution.mode == "batch":
         raise RunnerError(

@@ -245,6 +245,7 @@ class _Batch:
                 env=begun.env,
                 cancelled=cancelled,
                 secrets=self._secrets,
+                trial=self._trial,
             ),
         )
         redact_logs(self._directory, self._secrets)

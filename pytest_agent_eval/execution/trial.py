@@ -379,6 +379,7 @@ class Attempt:
             env=self.hooks.handed.env if self.hooks else {},
             cancelled=cancelled,
             secrets=self.secrets,
+            trial=self.trial,
         )
 
     def _executed(
@@ -562,6 +563,7 @@ def make_task(
     env: Mapping[str, str],
     cancelled: threading.Event,
     secrets: Secrets = NO_SECRETS,
+    trial: int = 1,
 ) -> Task:
     """What the runner of a suite is asked to do.
 
@@ -578,6 +580,7 @@ def make_task(
         env: variables that come on top of ``execution.env``.
         cancelled: ends it early when set.
         secrets: what nothing that is stored may hold.
+        trial: 1-based.
     """
     config = shared.config
     return Task(
@@ -596,6 +599,7 @@ def make_task(
         effort=config.runner.effort or "",
         system_prompt=config.runner.system_prompt or "",
         trial_id=token_hex(8),
+        trial=trial,
         values=shared.values,
         cancelled=cancelled,
         secrets=secrets,

@@ -44,7 +44,19 @@ def _codex(context: RunnerContext) -> Runner:
     return CodexRunner(context)
 
 
+def _litellm(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.litellm import LitellmRunner
+
+    return LitellmRunner(context)
+
+
 BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
-    {"cli": _command, "python": _python, "claude-code": _claude_code, "codex": _codex}
+    {
+        "cli": _command,
+        "python": _python,
+        "claude-code": _claude_code,
+        "codex": _codex,
+        "litellm": _litellm,
+    }
 )
 """Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

@@ -13,6 +13,7 @@ from pytest_agent_eval.results import Usage
 
 if TYPE_CHECKING:
     from pytest_agent_eval.deadline import Steps
+    from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
 __all__ = ["Execution", "Failure", "Runner", "RunnerContext", "RunnerType", "SteppedRunner", "Task"]
@@ -41,6 +42,7 @@ class Task:
         model, subagent_model, effort, system_prompt: as configured; empty when unset.
         trial_id: opaque identifier of this attempt at a trial, also in ``AGENT_EVAL_TRIAL``; no
             other attempt has the same.
+        trial: 1-based number of the execution of the case; another attempt at it has the same.
         values: extra command placeholders (of a variant).
         secrets: what no file that the runner leaves in ``log_dir`` may hold.
         cancelled: set when the session wants the trial to end; a runner that can end early should.
@@ -61,6 +63,7 @@ class Task:
     effort: str = ""
     system_prompt: str = ""
     trial_id: str = ""
+    trial: int = 1
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -143,6 +146,7 @@ class RunnerContext:
             left as they are written.
         variables: the caller's environment, where ``$NAME`` is looked up; None for that of this
             process.
+        gateway: by which models are asked; None for one of the runner's own.
     """
 
     suite: Suite
@@ -151,6 +155,7 @@ class RunnerContext:
     max_output_bytes: int = 16 * 1024 * 1024
     literal: frozenset[str] = frozenset()
     variables: Mapping[str, str] | None = None
+    gateway: Gateway | None = None
 
 
 RunnerType = Callable[[RunnerContext], Runner]

@@ -14,7 +14,9 @@ from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
 
-_RUNNERS = frozenset({"cli", "python", "claude-code", "codex"})
+_RUNNERS = frozenset({"cli", "python", "claude-code", "codex", "litellm"})
+_SANDBOXED = frozenset({"cli", "litellm"})
+_SKILL = "a skill with runner type litellm, which takes a prompt, is"
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
     "agent": "judge {}: agent judges are",
@@ -41,6 +43,10 @@ def unsupported(suite: Suite) -> tuple[Problem, ...]:
 def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
     execution = suite.config.execution
     for index, step in enumerate(execution.steps):
+        own = step.runner is not None and "type" in step.runner.model_fields_set
+        kind = step.runner.type if step.runner is not None and own else suite.config.runner.type
+        if kind == "litellm" and step.skill:
+            yield f"execution.steps[{index}].skill", f"step {step.id}: {_SKILL}"
         if step.runner is None or "type" not in step.runner.model_fields_set:
             continue
         if step.runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
@@ -52,7 +58,9 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
     runner = suite.config.runner
     if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
         yield "runner.type", f"runner type {runner.type} is"
-    if runner.sandbox != "none" and runner.type != "cli":
+    if runner.type == "litellm" and suite.config.execution.skill:
+        yield "execution.skill", _SKILL
+    if runner.sandbox != "none" and runner.type not in _SANDBOXED:
         yield "runner.sandbox", f"sandbox {runner.sandbox} with runner type {runner.type} is"
 
 

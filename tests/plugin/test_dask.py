@@ -299,6 +299,17 @@ def test_a_fixture_cannot_travel(project: Project, cluster: DaskCluster) -> None
     result.stdout.fnmatch_lines(["*a fixture lives in this process*"])
 
 
+def test_a_model_is_not_asked_from_there(project: Project, cluster: DaskCluster) -> None:
+    project.suite(
+        "dataset: {path: cases}\nrunner: {type: litellm}\nexecution: {prompt: x}\n"
+        "models: {skill: openai/some-model}\n"
+    )
+    project.cases(1)
+    result = project.subprocess("--agent-eval", "--agent-eval-dask", cluster.address)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*runner type litellm asks its model from this*"])
+
+
 def test_human_labels_stay_at_home(project: Project, cluster: DaskCluster) -> None:
     project.suite(
         """\

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from pytest_agent_eval.suite.checks.model_settings import check_model_settings
 from pytest_agent_eval.suite.checks.runner import runner_type
 from pytest_agent_eval.suite.findings import Findings, Place, block, entries
 from pytest_agent_eval.suite.messages import nearest, shown
@@ -50,9 +51,14 @@ def _check(
     settings, kind = block(runner, "settings"), runner_type(whole)
     place = (*place, "settings")
     _check_below(settings, place, findings)
+    fenced = whole.get("sandbox") in ("bubblewrap", "auto")
+    if kind == "litellm":
+        check_model_settings(settings, _KEYS, place, findings)
+        if fenced:
+            _check_fences(settings, place, findings, directory)
+        return
     if kind not in _STRICT:
         return
-    fenced = whole.get("sandbox") in ("bubblewrap", "auto")
     for key in settings:
         if isinstance(key, str) and key not in _KEYS and not key.startswith("x-"):
             _unknown(key, kind, fenced, (*place, key), findings)

@@ -65,6 +65,9 @@ def test_codex_cannot_intercept(problems: Any) -> None:
         "{type: claude-code, effort: max, permission_mode: plan, workspace_mode: repo}",
         "{type: codex, effort: minimal}",
         "{type: litellm, effort: whatever}",
+        "{type: litellm, settings: {tools: [read, bash], stop: END, seed: -1, x-mine: 1}}",
+        "{type: litellm, settings: {temperature: 0, top_p: 1, max_turns: 3, stop: [a, b]}}",
+        "{type: litellm, sandbox: auto, settings: {network: true, project_files: [docs]}}",
         "{type: cli, command: x, settings: {project_files: [policies], network: true}}",
     ],
 )
@@ -170,7 +173,35 @@ def test_a_setting_of_another_tool_is_a_warning(load: Any, warnings_of: Any) -> 
     assert "ignored: type cli has no such setting" in said["runner.settings.network_policy"]
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "litellm", "responses-api", "rocket"])
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        ("{temprature: 1}", "temprature", "did you mean temperature? keys here: hidden, max_tok"),
+        ("{zzz: 1}", "zzz", "unknown key; keys here: hidden, max_tokens"),
+        ("{effort: low}", "effort", "effort is a key of runner itself"),
+        ("{temperature: -1}", "temperature", "a number of at least 0, not -1"),
+        ("{temperature: hot}", "temperature", "a number of at least 0"),
+        ("{temperature: true}", "temperature", "a number of at least 0"),
+        ("{top_p: 1.5}", "top_p", "a number from 0 to 1"),
+        ("{max_tokens: 0}", "max_tokens", "a whole number of at least 1, not 0"),
+        ("{max_turns: 1.5}", "max_turns", "a whole number of at least 1"),
+        ("{seed: true}", "seed", "an integer"),
+        ("{stop: []}", "stop", "a text or a list of texts"),
+        ("{stop: [3]}", "stop", "a text or a list of texts"),
+        ("{tools: read}", "tools", "a list of read, write, list, bash"),
+        ("{tools: [reed]}", "tools[0]", "did you mean read? there are read, write, list, bash"),
+        ("{tools: [7]}", "tools[0]", "there are read, write, list, bash"),
+        ("{tools: [bash, bash]}", "tools[1]", "bash is listed twice"),
+    ],
+)
+def test_settings_of_a_model(problems: Any, settings: str, key: str, words: str) -> None:
+    text = f"execution: {{prompt: a}}\nrunner: {{type: litellm, settings: {settings}}}\n"
+    ((path, said),) = problems(text).items()
+    assert path == f"runner.settings.{key}"
+    assert words in said
+
+
+@pytest.mark.parametrize("kind", ["claude-code", "codex", "responses-api", "rocket"])
 def test_settings_of_other_types_are_free(warnings_of: Any, kind: str) -> None:
     known = Known(runner_types=BUILTIN_RUNNER_TYPES | {"rocket"})
     text = f"execution: {{prompt: a}}\nrunner: {{type: {kind}, settings: {{hiden: 1, model: x}}}}\n"

@@ -15,10 +15,14 @@ CLI = "runner: {type: cli, command: x}\n"
     ("text", "path"),
     [
         ("runner: {type: responses-api}", "runner.type"),
-        ("runner: {type: litellm}", "runner.type"),
+        ("runner: {type: litellm}\nexecution: {skill: s}", "execution.skill"),
+        (
+            CLI + "execution: {steps: [{id: a, skill: s, runner: {type: litellm}}]}",
+            "execution.steps[0].skill",
+        ),
         ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
         (
-            CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: litellm}}]}",
+            CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: responses-api}}]}",
             "execution.steps[0].runner.type",
         ),
         (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
@@ -45,7 +49,7 @@ def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
 
 def test_several_at_once(load: Any) -> None:
     text = """
-        runner: {type: litellm}
+        runner: {type: responses-api}
         judges:
           - {name: a, check: return 1, examples: {source: x}}
           - {name: pairwise}
