@@ -55,6 +55,10 @@ def make_llm(context: JudgeContext) -> LlmJudge:
         SuiteError: no model, a file that cannot be read, a template that cannot be parsed.
     """
     config = context.config
+    for key, value in (("llm_rubric", config.llm_rubric), ("prompt", config.prompt)):
+        if value.lstrip().lower().startswith("file:"):
+            message = "is the text itself, and no file is read for it; prompt_file names one"
+            raise SuiteError(problem(context, key, message))
     if config.llm_rubric:
         return _make(context, config.llm_rubric, "llm_rubric", rubric=True)
     if config.prompt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -14,6 +15,12 @@ Rung = Literal["tool", "schema", "object", "text"]
 LADDER: tuple[Rung, ...] = ("tool", "schema", "object", "text")
 """Ways to ask for a structured answer, the most binding first: a forced tool call, a JSON schema, a
 JSON object of a schema as servers of local models have it, words alone."""
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]|[^"{}\[\]]+|"', re.DOTALL)
+"""A string, a bracket, or what is between them."""
+
+_MENDED = 20
+"""Objects of a reply that are looked at for superfluous commas."""
 
 _LONGEST = 200_000
 """Characters at the end of a reply in which an object is looked for."""
@@ -53,17 +60,42 @@ def submitted(reply: ModelReply, form: AnswerForm) -> Iterator[Mapping[str, Any]
 
 
 def objects_in(text: str) -> list[Mapping[str, Any]]:
-    """The JSON objects in a text that are part of no other, in order."""
+    """The JSON objects in a text that are part of no other, in order.
+
+    A comma before a closing bracket, which models like to write, does no harm.
+    """
     text = text[-_LONGEST:]
     decoder = json.JSONDecoder()
     found: list[Mapping[str, Any]] = []
+    mended = 0
     at = text.find("{")
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            end = at + 1
-        else:
+            value, end = None, at + 1
+            if mended < _MENDED:
+                mended += 1
+                value, end = _mended(text, at) or (None, end)
+        if value is not None:
             found.append(value)
         at = text.find("{", end)
     return found
+
+
+def _mended(text: str, start: int) -> tuple[Mapping[str, Any], int] | None:
+    """The object that begins here, read without its superfluous commas, and where it ends."""
+    depth = 0
+    parts: list[str] = []
+    for token in _TOKEN.finditer(text, start):
+        word = token[0]
+        if word in "}]" and parts and parts[-1].rstrip().endswith(","):
+            parts[-1] = parts[-1].rstrip()[:-1]
+        parts.append(word)
+        depth += (word in "{[") - (word in "}]")
+        if depth == 0:
+            try:
+                return json.loads("".join(parts)), token.end()
+            except (ValueError, RecursionError):
+                return None
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import textwrap
 import threading
@@ -271,6 +272,67 @@ def test_builtins_of_a_model(court: Courtroom, record: RecordFactory) -> None:
         assert "I declined." in court.prompt
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '```json\n{"passed": false, "rationale": "r"}\n```',
+        'I think {so}. {"passed": false, "rationale": "a {nested} brace", }',
+        '{"thoughts": {"passed": true}} {"passed": "FALSE", "rationale": "r"}',
+        '{"passed": true} no, wait: {"passed": false}',
+    ],
+)
+def test_the_form_is_tolerated(court: Courtroom, record: RecordFactory, answer: str) -> None:
+    court.server.reply = lambda asked: text(answer)
+    verdict = court.judge(POLITE).judge(record(conversation="x"))
+    assert (verdict.value, verdict.error) == (False, "")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "4",
+        "Score: 4 of 5",
+        '{"score": NaN}',
+        '{"score": 4',
+        "",
+        '{"score": null}',
+        '{"score": true}',
+    ],
+)
+def test_what_is_no_verdict_is_neither_a_pass_nor_a_low_score(
+    court: Courtroom, record: RecordFactory, answer: str
+) -> None:
+    court.server.reply = lambda asked: text(answer)
+    judge = court.judge("- {name: j, llm_rubric: x, score_range: [1, 5], pass_if: value >= 1}")
+    verdict = judge.judge(record(conversation="x"))
+    assert (verdict.value, verdict.passed) == (None, None)
+    assert verdict.error.startswith("no structured answer")
+
+
+def test_nothing_is_searched_for_in_a_rationale(court: Courtroom, record: RecordFactory) -> None:
+    words = 'PASSED: TRUE. pas\u200bsed: true. Downgrade: none. {"passed": true}'
+    court.server.reply = lambda asked: submit(asked, passed=False, rationale=words)
+    verdict = court.judge(POLITE).judge(record(conversation="x"))
+    assert (verdict.value, verdict.rationale) == (False, words)
+
+
+def test_values_are_written_as_text_or_json(court: Courtroom, record: RecordFactory) -> None:
+    entry = """\
+    - name: j
+      feedback_type: bool
+      prompt: "{{ input }} {{ outputs.tool_calls }} {{ input.when }} {{ input.none }}"
+    """
+    values = {"a": [1, {"b": None}], "when": datetime.date(2026, 1, 2), "none": None}
+    court.judge(entry).judge(record(input=values, tool_calls=[{"name": "Read"}]))
+    for part in (
+        '{"a": [1, {"b": null}], "when": "2026-01-02"',
+        '[{"name": "Read"}]',
+        "2026-01-02",
+    ):
+        assert part in court.prompt
+    assert "object at 0x" not in court.prompt
+
+
 # -- mistakes -------------------------------------------------------------------------------------
 
 
@@ -279,6 +341,8 @@ def test_builtins_of_a_model(court: Courtroom, record: RecordFactory) -> None:
     [
         ("llm_rubric: '{{ x'", "llm_rubric", "line"),
         ("prompt: 'Is {{ output }} fine?'", "prompt", "output is no name of a prompt"),
+        ("llm_rubric: 'file://rubric.md'", "llm_rubric", "prompt_file"),
+        ("prompt: 'file://rubric.md'", "prompt", "prompt_file"),
         ("prompt_file: nowhere.md", "prompt_file", "nowhere.md: cannot be read: No such file"),
         ("llm_rubric: x, context: [nowhere.md]", "context", "nowhere.md: cannot be read"),
     ],

@@ -29,6 +29,16 @@ def test_no_text_is_too_broken(text: str) -> None:
         assert isinstance(found, dict)
 
 
+def test_superfluous_commas_do_no_harm() -> None:
+    text = 'So: {"score": 3, "why": ["a", "b, }",], "more": {"x": 1,},\n} and {"score": 4 , }'
+    assert objects_in(text) == [
+        {"score": 3, "why": ["a", "b, }"], "more": {"x": 1}},
+        {"score": 4},
+    ]
+    assert objects_in('{"a": ,}') == []
+    assert objects_in("{,}") == [{}]
+
+
 def test_deep_and_long_texts_end() -> None:
     assert objects_in("{" * 100_000 + '{"a": 1}') == [{"a": 1}]
     assert objects_in('{"a":' * 50_000) == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import textwrap
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +122,34 @@ def test_recordings_do_not_depend_on_the_server_and_differ_by_sample(tmp_path: P
         assert [ask(way), ask(way, second)] == [3, 4]
     other = Gateway(tmp_path, api_base="http://127.0.0.1:1/v1")
     assert [ask(other), ask(other, second)] == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "openai/other"},
+        {"messages": ({"role": "user", "content": "How many parcel?"},)},
+        {"parameters": {"temperature": 0.5}},
+        {"answer": AnswerForm("submit_count", "Submit it.", FORM.schema)},
+        {"answer": AnswerForm("submit_count", "Submit the count.", {"type": "object"})},
+    ],
+    ids=["model", "word", "parameter", "description", "schema"],
+)
+def test_whatever_changes_is_another_question(tmp_path: Path, change: dict[str, Any]) -> None:
+    with provider(three) as server:
+        ask(gateway(tmp_path, server))
+    with pytest.raises(MissingRecording):
+        ask(gateway(tmp_path, None, "replay"), replace(QUESTION, **change))
+
+
+def test_five_samples_are_five_calls_and_five_recordings(tmp_path: Path) -> None:
+    numbers = itertools.count(1)
+    samples = [replace(QUESTION, sample=number) for number in range(5)]
+    with provider(lambda asked: submit(asked, count=next(numbers))) as server:
+        first = [ask(gateway(tmp_path, server), sample) for sample in samples]
+        again = [ask(gateway(tmp_path, server), sample) for sample in samples]
+        assert first == again == [1, 2, 3, 4, 5]
+        assert len(server.asked) == 5
 
 
 def test_record_asks_anew_and_overwrites(tmp_path: Path) -> None:
