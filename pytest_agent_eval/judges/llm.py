@@ -7,6 +7,7 @@ import math
 import os
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pytest_agent_eval.errors import SuiteError, TemplateError
@@ -174,10 +175,13 @@ class LlmJudge:
                     asker=asker,
                     timeout=self._timeout * _SHARE / self._samples,
                 )
-            except NoAnswer as error:
-                return error_verdict(self._name, str(error), detail=error.raw)
             except ModelError as error:
-                return error_verdict(self._name, str(error))
+                raw = ""
+                if isinstance(error, NoAnswer):
+                    raw = error.raw
+                    replies += error.replies
+                verdict = error_verdict(self._name, str(error), detail=raw)
+                return replace(verdict, asked=_asked(replies)) if replies else verdict
             answers.append(answered.value)
             replies += answered.replies
         return _verdict(self._name, answers, replies)
@@ -279,15 +283,19 @@ def _verdict(
         spread = {"lowest": min(values), "highest": max(values)}
     # The rationale of a sample that said so, or was nearest.
     nearest = min(answers, key=lambda answer: abs(answer[0] - value))
-    asked = {
+    asked = _asked(replies)
+    if len(values) > 1:
+        asked |= {"values": values, **spread}
+    return Verdict(name, value, nearest[1], asked=asked)
+
+
+def _asked(replies: Sequence[ModelReply]) -> dict[str, Any]:
+    return {
         "model": replies[-1].model,
         "calls": len(replies),
         "recorded": sum(reply.recorded for reply in replies),
         **_totals(replies),
     }
-    if len(values) > 1:
-        asked |= {"values": values, **spread}
-    return Verdict(name, value, nearest[1], asked=asked)
 
 
 def _totals(replies: Sequence[ModelReply]) -> dict[str, Any]:

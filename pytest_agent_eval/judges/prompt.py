@@ -17,6 +17,17 @@ from pytest_agent_eval.judges.material import Material, trusted
 __all__ = ["JudgePrompt"]
 
 _CONVERSATION = re.compile(r"\bconversation\b")
+_SAID = """
+
+What the agent said:
+{{ conversation }}
+{%- if outputs.get("main_file") %}
+
+The file {{ outputs.main_file }} that it wrote:
+{{ outputs.main_content }}
+{%- endif %}"""
+"""Behind a bare criterion: an agent may say nothing and write a file."""
+
 _MATERIAL = "the material"
 """No name that a template could set."""
 
@@ -46,7 +57,7 @@ class JudgePrompt:
         if rubric:
             source = f"Judge by this criterion:\n\n{source}"
             if not _CONVERSATION.search(source):
-                source += "\n\nWhat the agent said:\n{{ conversation }}"
+                source += _SAID
         self._arguments = trusted(dict(arguments))
         self._context = "".join(
             f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context

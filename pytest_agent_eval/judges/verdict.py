@@ -74,7 +74,8 @@ def to_verdict(
         if pass_if is not None:
             passed = bool(pass_if.evaluate({"value": value}))
     except (_NoVerdict, ConditionError) as error:
-        return error_verdict(name, str(error), rationale=_text(rationale))
+        verdict = error_verdict(name, str(error), rationale=_text(rationale))
+        return replace(verdict, asked=answer.asked) if isinstance(answer, Verdict) else verdict
     detail, asked = (answer.detail, answer.asked) if isinstance(answer, Verdict) else ("", {})
     return Verdict(name, value, _text(rationale), passed, detail=shorten(detail), asked=asked)
 

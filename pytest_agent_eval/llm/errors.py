@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pytest_agent_eval.errors import AgentEvalError
+
+if TYPE_CHECKING:
+    from pytest_agent_eval.llm.request import ModelReply
 
 __all__ = ["MissingRecording", "ModelError", "NoAnswer", "ProviderError"]
 
@@ -30,11 +35,13 @@ class NoAnswer(ModelError):
     Args:
         message: one sentence.
         raw: what it said last.
+        replies: all that it said.
     """
 
-    def __init__(self, message: str, raw: str) -> None:
+    def __init__(self, message: str, raw: str, replies: tuple[ModelReply, ...] = ()) -> None:
         super().__init__(message)
         self.raw = raw
+        self.replies = replies
 
 
 class ProviderError(Exception):

@@ -71,7 +71,8 @@ class Gateway:
         self._api_base = api_base
         self._secrets = secrets
         self._offline = mode == "replay" or (
-            mode == "auto" and bool((os.environ if environment is None else environment).get("CI"))
+            mode == "auto"
+            and _is_set((os.environ if environment is None else environment).get("CI"))
         )
         self._lock = threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
@@ -134,11 +135,13 @@ class Gateway:
         form = request.answer
         assert form is not None
         deadline = time.monotonic() + timeout
+        questions: list[ModelRequest] = []
         replies: list[ModelReply] = []
         wrong = ""
         for _ in range(2):
             left = max(deadline - time.monotonic(), 0.001)
             reply = self.ask(request, asker=asker, timeout=left)
+            questions.append(request)
             replies.append(reply)
             wrong = ""
             for found in submitted(reply, form):
@@ -148,7 +151,15 @@ class Gateway:
                     wrong = wrong or str(error)
             request = _asked_again(request, form, reply, wrong)
         raw = reply.text or "\n".join(one.arguments for one in reply.tool_calls)
-        raise NoAnswer(f"no structured answer: {wrong or 'no JSON object in it'}", raw)
+        message = f"no structured answer: {wrong or 'no JSON object in it'}"
+        for question, said in zip(questions, replies, strict=True):
+            path = self.recordings.path(self.recordings.key(question))
+            if said.recorded:
+                message += f" (recorded in {path}: delete it to ask again)"
+                break
+            if self.mode != "live":  # it is worth nothing to anybody
+                path.unlink(missing_ok=True)
+        raise NoAnswer(message, raw, tuple(replies))
 
     # -- live ------------------------------------------------------------------------------
 
@@ -224,9 +235,14 @@ class Gateway:
     def _missing(self, key: str, asker: str) -> str:
         why = "CI is set" if self.mode == "auto" else "--agent-eval-llm replay"
         return (
-            f"{asker}: this call of a model is not recorded ({self.recordings.path(key)}), and "
-            f"none is made ({why}); record it: pytest --agent-eval-llm record"
+            f"{asker}: a call of a model is not recorded, and none is made ({why}); record it: "
+            f"pytest --agent-eval --agent-eval-llm record (-k picks cases); it would be "
+            f"{self.recordings.path(key)}"
         )
+
+
+def _is_set(value: str | None) -> bool:
+    return (value or "").strip().lower() not in ("", "0", "false", "no")
 
 
 def _with_instruction(

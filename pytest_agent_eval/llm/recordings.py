@@ -79,6 +79,7 @@ class Recordings:
             "model": reply.model,
             "date": reply.date,
         }
+        data["digest"] = _digest(data)
         text = json.dumps(data, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
         path = self.path(canonical_digest(asked))
         try:
@@ -117,7 +118,7 @@ def read_recording(path: Path) -> ModelReply:
         data = json.loads(text)
         if data["v"] != VERSION:
             raise ModelError(f"{path}: a recording of version {data['v']}, not {VERSION}")
-        if canonical_digest(data["request"]) != path.stem:
+        if data["digest"] != _digest(data) or canonical_digest(data["request"]) != path.stem:
             message = "is not the recording of its request: it was edited or renamed; delete it"
             raise ModelError(f"{path}: {message} and record it again", lasting=True)
         reply, usage = data["reply"], data["usage"]
@@ -136,6 +137,13 @@ def read_recording(path: Path) -> ModelReply:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         sentence = f"{type(error).__name__}: {error}"
         raise ModelError(f"{path}: no usable recording: {sentence}", lasting=True) from None
+
+
+def _digest(data: Mapping[str, Any]) -> str:
+    """Over all else that a file holds: what a model said is not for people to change."""
+    return canonical_digest(
+        {key: data[key] for key in ("request", "reply", "usage", "model", "date")}
+    )
 
 
 def _text(value: Any) -> str:

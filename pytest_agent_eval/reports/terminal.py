@@ -19,6 +19,7 @@ __all__ = ["Line", "gate_text", "summary_lines"]
 Markup = Literal["", "bold", "green", "red", "yellow"]
 _MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
 _STATUSES = ("failed", "error", "passed", "tolerated", "skipped")
+_ERRORS_SHOWN = 3
 _NAMES_SHOWN = 5
 _WIDEST_NAME = 28
 
@@ -84,8 +85,9 @@ def _left_out(summary: Summary, left: int, run: str) -> str:
 
 def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
     gates = [line for gate in suite.gates for line in _gate_lines(gate, width)]
+    errors = _judge_errors(suite.cases, width, verbosity)
     if verbosity < 0:
-        return gates
+        return [*errors, *gates]
     counts = ", ".join(
         count(number, "error") if status == "error" else f"{number:,} {status}"
         for status in _STATUSES
@@ -99,6 +101,7 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         texts = calibration_lines(found, width - 2, verbosity)
         lines += [Line(f"  {text}", markup) for text in texts]
     lines += _tolerated(suite.cases, width, verbosity)
+    lines += errors
     lines += [Line(f"  {text}") for text in hanging(_usage(suite), width - 2)]
     if suite.info.without_group:
         text = f"{count(suite.info.without_group, 'case')} without a group: split by name"
@@ -151,6 +154,25 @@ def _aggregate_text(found: Aggregate, verbosity: int) -> str:
         parts.append(f"pass@{k} {found.pass_at_k:.2f}, pass^{k} {found.pass_hat_k:.2f}")
         parts.append(f"{found.flaky} flaky")
     return ", ".join(parts)
+
+
+def _judge_errors(cases: Iterable[CaseOutcome], width: int, verbosity: int) -> list[Line]:
+    """What went wrong with judges in tolerated cases, which have no block of their own."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for case in cases:
+        for trial in case.trials if case.status == "tolerated" else ():
+            for verdict in trial.verdicts:
+                if verdict.error:
+                    found.setdefault((verdict.judge, verdict.error), []).append(case.label)
+    shown = [*found.items()] if verbosity > 0 else [*found.items()][:_ERRORS_SHOWN]
+    lines: list[Line] = []
+    for (judge, error), labels in shown:
+        more = f" and {count(len(labels) - 1, 'more case')}" if len(labels) > 1 else ""
+        text = f"judge error: {one_line(judge)}: {one_line(error)} ({one_line(labels[0])}{more})"
+        lines += [Line(f"  {part}", "red") for part in hanging(text, width - 2)]
+    if len(found) > len(shown):
+        lines.append(Line(f"  {len(found) - len(shown)} more judge errors (-v shows all)", "red"))
+    return lines
 
 
 def _tolerated(cases: Iterable[CaseOutcome], width: int, verbosity: int) -> list[Line]:

@@ -100,9 +100,9 @@ def test_a_deleted_recording_is_an_error_that_names_case_judge_and_command(
     server.stop()
     result = project.run("--agent-eval", "--agent-eval-llm", "replay")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
-    said = result.stdout.str()
+    said = " ".join(result.stdout.str().split())
     assert "case case-001, judge polite" in said
-    assert "pytest --agent-eval-llm record" in said
+    assert "pytest --agent-eval --agent-eval-llm record" in said
     assert "Traceback" not in said
     assert [verdict["value"] for verdict in verdicts(project)] == [None, False, True]
 
@@ -118,6 +118,17 @@ def test_no_key_is_a_clear_error(
     assert "OPENAI_API_KEY" in said
     assert "Traceback" not in said
     assert not server.asked
+
+
+def test_why_judges_of_a_gate_failed_is_said(project: Project, server: Provider) -> None:
+    project.suite(SUITE + "thresholds: {polite: {min_pass_rate: 0.5}}\n")
+    server.reply = lambda asked: Answer(status=401, error="wrong key")
+    for more in ([], ["-q"]):
+        result = project.run("--agent-eval", *more)
+        said = " ".join(result.stdout.str().split())
+        assert "judge error: polite: openai/some-model could not be asked: " in said
+        assert said.count("wrong key") == 1
+        assert "and 2 more cases)" in said
 
 
 def test_no_secret_reaches_recordings_or_reports(

@@ -101,6 +101,15 @@ def test_a_rubric_that_uses_the_conversation_gets_it_once(
     assert court.prompt.count("Good morning.") == 1
 
 
+def test_a_rubric_is_asked_about_what_the_agent_wrote(
+    court: Courtroom, record: RecordFactory
+) -> None:
+    values = {"main_file": "output/reply.md", "main_content": "Dear Ada, here it is."}
+    court.judge(POLITE).judge(record(conversation="", **values))
+    assert "Dear Ada, here it is." in court.prompt
+    assert "output/reply.md" in court.prompt
+
+
 def test_what_a_prompt_may_use(court: Courtroom, record: RecordFactory) -> None:
     (court.directory / "ask.md").write_text(
         """\
@@ -235,6 +244,7 @@ def test_a_model_that_gives_no_answer_is_an_error_with_its_words(
     assert verdict.value is None
     assert verdict.error == "no structured answer: no JSON object in it"
     assert verdict.detail == "I would rather not say."
+    assert verdict.asked["calls"] == 2, "which cost something as well"
 
 
 def test_a_provider_that_fails_is_an_error(court: Courtroom, record: RecordFactory) -> None:

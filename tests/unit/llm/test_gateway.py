@@ -164,13 +164,20 @@ def test_a_missing_recording_says_who_asked_and_what_records_it(tmp_path: Path) 
     for way in (
         gateway(tmp_path, None, "replay"),
         gateway(tmp_path, None, "auto", environment={"CI": "true"}),
+        gateway(tmp_path, None, "auto", environment={"CI": "1"}),
     ):
         with pytest.raises(MissingRecording) as caught:
             ask(way)
         message = str(caught.value)
         assert "case a, judge counts" in message
-        assert "pytest --agent-eval-llm record" in message
+        assert "pytest --agent-eval --agent-eval-llm record" in message
         assert str(tmp_path / "recordings") in message
+
+
+@pytest.mark.parametrize("value", ["", "0", "false", "No"])
+def test_a_variable_that_says_no_is_not_set(tmp_path: Path, value: str) -> None:
+    with provider(three) as server:
+        assert ask(gateway(tmp_path, server, environment={"CI": value})) == 3
 
 
 @pytest.mark.parametrize(
@@ -179,9 +186,11 @@ def test_a_missing_recording_says_who_asked_and_what_records_it(tmp_path: Path) 
         (lambda data: data["request"].update(model="openai/other"), "was edited or renamed"),
         (lambda data: data.update(v=9), "version 9"),
         (lambda data: data.pop("reply"), "no usable recording"),
-        (lambda data: data["reply"].update(text=3), "no usable recording"),
+        (lambda data: data["reply"]["tool_calls"].clear(), "was edited or renamed"),
+        (lambda data: data["usage"].update(cost_usd=0), "was edited or renamed"),
+        (lambda data: data.pop("digest"), "no usable recording"),
     ],
-    ids=["edited", "version", "no reply", "no text"],
+    ids=["request", "version", "no reply", "reply", "usage", "no digest"],
 )
 def test_a_changed_recording_is_no_answer(tmp_path: Path, change: Any, said: str) -> None:
     with provider(three) as server:
@@ -332,6 +341,8 @@ def test_two_replies_without_an_answer_are_an_error_with_what_was_said(tmp_path:
             ask(gateway(tmp_path, server))
         assert len(server.asked) == 2
     assert caught.value.raw == '{"count": "many"}'
+    assert len(caught.value.replies) == 2
+    assert not [*tmp_path.rglob("*.json")], "what is no answer is worth no recording"
 
 
 def test_the_same_question_from_many_threads_is_asked_once(tmp_path: Path) -> None:
