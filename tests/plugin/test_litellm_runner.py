@@ -98,8 +98,8 @@ def test_a_missing_recording_says_how_it_is_made(project: Project, server: Provi
     result = project.run("--agent-eval", "--agent-eval-llm", "replay", "-k", "001")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     said = " ".join(result.stdout.str().split())
-    assert "the agent: this call of a model is not recorded" in said
-    assert "pytest --agent-eval-llm record" in said
+    assert "the agent: a call of a model is not recorded" in said
+    assert "pytest --agent-eval --agent-eval-llm record" in said
     assert "Traceback" not in said
     assert not server.asked
 

@@ -526,7 +526,7 @@ def test_each_trial_has_a_recording_and_a_missing_one_is_lasting(
     with pytest.raises(RunnerError, match="not recorded") as caught:
         stage.runner(mode="replay").run(task(trial=3))
     assert caught.value.lasting
-    assert "pytest --agent-eval-llm record" in str(caught.value)
+    assert "pytest --agent-eval --agent-eval-llm record" in str(caught.value)
 
 
 def test_no_secret_is_told_to_the_model(stage: Stage, task: MakeTask) -> None:
