@@ -107,6 +107,7 @@ def test_a_whole_suite() -> None:
         Line("                      judge error", "yellow"),
         Line("           holdout  mean 4.00 [-8.71, 16.71] over 2 cases, 1 skipped"),
         Line("  tolerated: c2", "yellow"),
+        Line("  judge error: quality: x (c2)", "red"),
         Line("  $0.50 and 4 trials of unknown cost, 3.0k tokens in, 40 out, 1 min 01 s of"),
         Line("      agent time, 0.0 s judging"),
         Line("  1 case without a group: split by name"),
