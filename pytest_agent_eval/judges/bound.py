@@ -35,7 +35,6 @@ class BoundJudge:
         gated: it has a threshold, so its failures are the gate's business.
         kind: ``check``, ``function``, ``builtin`` or a kind that a plugin registered.
         digest: of its definition; every verdict of it carries it.
-        asks_a_model: it takes seconds, and litellm.
     """
 
     __slots__ = (
@@ -46,7 +45,6 @@ class BoundJudge:
         "_range",
         "_threads",
         "_timeout",
-        "asks_a_model",
         "digest",
         "gated",
         "kind",
@@ -72,8 +70,7 @@ class BoundJudge:
         self._condition = condition
         self._pass_if = pass_if
         self._threads = threads
-        self.asks_a_model = bool(getattr(judge, "asks_a_model", False))
-        usual = MODEL_TIMEOUT if self.asks_a_model else DEFAULT_TIMEOUT
+        usual = MODEL_TIMEOUT if getattr(judge, "asks_a_model", False) else DEFAULT_TIMEOUT
         self._timeout = usual if config.timeout is None else float(config.timeout)
         self._feedback_type = config.feedback_type
         self._range = config.score_range

@@ -102,7 +102,7 @@ class Gateway:
         key = self.recordings.key(request)
         with self._one(key):  # the same question from two trials is asked once
             if self.mode != "record":
-                known = self.recordings.find(request)
+                known = self.recordings.find(key)
                 if known is not None:
                     return known
             if self._offline:

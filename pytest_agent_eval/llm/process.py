@@ -63,14 +63,7 @@ class ModelProcess:
         api_base: str = "",
         parameters: Mapping[str, Any],
     ) -> ModelReply:
-        """Ask a model once, without any retry.
-
-        Args:
-            model: ``provider/model``.
-            messages: in the form of OpenAI's chat completions.
-            timeout: seconds.
-            api_base: of the server; empty for the provider's own, or what its variables say.
-            parameters: all else that is sent.
+        """Ask a model once, without any retry; the arguments are those of ``provider.call``.
 
         Raises:
             ProviderError: no reply came.

@@ -49,13 +49,13 @@ class Recordings:
         """The key under which a request is recorded: that of what may be stored of it."""
         return canonical_digest(self._secrets.value(request.to_dict()))
 
-    def find(self, request: ModelRequest) -> ModelReply | None:
-        """The recorded reply, or None.
+    def find(self, key: str) -> ModelReply | None:
+        """The reply that is recorded under a key, or None.
 
         Raises:
             ModelError: the file is no recording, or one of another request: it was edited.
         """
-        path = self.path(self.key(request))
+        path = self.path(key)
         return read_recording(path) if path.exists() else None
 
     def store(self, request: ModelRequest, reply: ModelReply) -> Path:
