@@ -250,7 +250,7 @@ def _answer_of(workspace: Path, output: str, kind: str) -> Answer:
                 wrong = wrong or f"{source}: {error}"
         if text.strip() and source == SCORE:
             wrong = wrong or f"{SCORE}: no JSON object in it"
-    raise ValueError(wrong or f"neither {SCORE} nor the final message holds a JSON object with one")
+    raise ValueError(wrong or f"neither {SCORE} nor the final message holds a JSON object")
 
 
 def _written(workspace: Path) -> str:
@@ -280,7 +280,7 @@ def _asked(done: Sequence[ErrandResult]) -> dict[str, Any]:
     return {
         "model": next((usage.model for usage in reversed(usages) if usage.model), None),
         # At least one each: an agent that does not count its turns has asked something.
-        "calls": sum(1 if usage.num_turns is None else usage.num_turns for usage in usages),
+        "calls": sum(usage.num_turns or 1 for usage in usages),
         "recorded": sum(result.recorded for result in done),
         **{key: _sum(usages, key) for key in ("cost_usd", "input_tokens", "output_tokens")},
     }
