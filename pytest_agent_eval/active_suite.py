@@ -286,7 +286,8 @@ class ActiveSuite:
         from pytest_agent_eval.judges import make_judges
 
         agents = None
-        if any(judge.agent is not None for judge in self.suite.config.judges):
+        every = (self.suite.config, *self.suite.variants.values())
+        if any(judge.agent is not None for config in every for judge in config.judges):
             from pytest_agent_eval.execution.judging_agent import JudgingAgents
 
             agents = JudgingAgents(

@@ -21,6 +21,7 @@ from pytest_agent_eval.execution.stored_files import StoredFiles
 from pytest_agent_eval.judges import BoundJudge, make_judges
 from pytest_agent_eval.llm import Gateway, ModelProcess
 from pytest_agent_eval.runners import BUILTIN
+from pytest_agent_eval.runners.sandbox import find_bubblewrap
 from pytest_agent_eval.suite import Known, load_suite
 from tests.provider import Answer, Asked, Provider, provider, text
 from tests.unit.runners.fake_tools import FakeTool, install
@@ -720,3 +721,16 @@ def test_what_makes_it_another_judge(court: Court) -> None:
     for limits in ("timeout: 5", "max_budget_usd: 7.5"):
         assert court.judge(agent=f"{context}, {limits}").digest == digests[-1]
     assert court.judge("timeout: 5", agent=context).digest == digests[-1]
+
+
+def test_a_judging_agent_in_a_sandbox(court: Court, left: RecordFactory) -> None:
+    if find_bubblewrap().problem:
+        pytest.skip("bubblewrap is not usable here")
+    (court.directory / "cases" / "key").write_text("the answer")
+    court.directory.joinpath("judge.sh").write_text(
+        f"test -e {court.directory}/cases/key && exit 3\n"
+        "grep -q Ada _output/reply.md && echo '{\"passed\": true}' > output/score.json\n"
+    )
+    runner = "{type: cli, command: 'sh {config_dir}/judge.sh', sandbox: bubblewrap}"
+    verdict = court.judge(runner=runner).judge(left())
+    assert (verdict.value, verdict.error, verdict.detail) == (True, "", "")
