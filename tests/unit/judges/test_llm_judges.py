@@ -83,12 +83,11 @@ def test_a_rubric_is_asked_about_what_the_agent_said(
     assert (verdict.value, verdict.passed, verdict.rationale) == (True, True, "fine")
     assert "Is it polite?" in court.prompt
     assert "Good morning." in court.prompt
-    (recording,) = court.directory.glob("recordings/*/*.json")
     assert verdict.asked == {
         "model": "some-model",
         "calls": 1,
         "recorded": 0,
-        "recordings": [recording.stem],
+        "recordings": [],
         "cost_usd": None,
         "input_tokens": 11,
         "output_tokens": 7,
