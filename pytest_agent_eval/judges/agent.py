@@ -282,6 +282,7 @@ def _asked(done: Sequence[ErrandResult]) -> dict[str, Any]:
         # At least one each: an agent that does not count its turns has asked something.
         "calls": sum(usage.num_turns or 1 for usage in usages),
         "recorded": sum(result.recorded for result in done),
+        "recordings": [key for usage in usages for key in usage.recordings],
         **{key: _sum(usages, key) for key in ("cost_usd", "input_tokens", "output_tokens")},
     }
 

@@ -125,6 +125,7 @@ def test_what_the_agent_sees_and_says(court: Court, left: RecordFactory) -> None
         "model": None,
         "calls": 1,
         "recorded": 0,
+        "recordings": [],
         "cost_usd": None,
         "input_tokens": None,
         "output_tokens": None,
@@ -645,6 +646,7 @@ def test_a_model_judges_and_is_replayed(bench: Bench, left: RecordFactory) -> No
     tools = [tool["function"]["name"] for tool in bench.server.asked[0]["tools"]]
     assert tools == ["read", "list"]
     assert len(bench.recordings) == 3
+    assert sorted(first.asked["recordings"]) == sorted(path.stem for path in bench.recordings)
     stored = "".join(path.read_text() for path in bench.recordings)
     assert "agent-eval-" not in stored.replace("agent-eval-llm", "")
     bench.server.stop()
