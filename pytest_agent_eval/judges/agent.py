@@ -179,7 +179,9 @@ class AgentJudge:
                 workspace.mkdir()
                 logs.mkdir()
                 errand = self._errand(record, workspace, logs, timeout, sample, cancelled)
-            except (OSError, TemplateError) as error:
+            except TemplateError as error:
+                return error_verdict(self._name, str(error))
+            except OSError as error:
                 return error_verdict(self._name, f"no workspace can be made: {error}")
             result = yield from self._runs.steps(errand)
             if result.started:

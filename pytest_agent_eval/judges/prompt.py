@@ -83,7 +83,10 @@ class JudgePrompt:
         material = Material(record, _places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        return generated(self._template, {**names, _MATERIAL: material}) + self._context
+        try:
+            return generated(self._template, {**names, _MATERIAL: material}) + self._context
+        except TemplateError as error:
+            raise TemplateError(f"the prompt cannot be filled in: {error}") from None
 
 
 @pass_context

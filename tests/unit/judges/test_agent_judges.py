@@ -385,6 +385,14 @@ def test_a_long_question_is_given_in_a_file(court: Court, left: RecordFactory) -
     assert "output/score.json" in seen["argv"][0]
 
 
+def test_a_question_that_cannot_be_filled_in(court: Court, left: RecordFactory) -> None:
+    judge = court.judge("prompt: 'Is it {{ annotations.expected }}?'")
+    verdict = judge.judge(left(annotations={"wanted": "fair"}))
+    assert verdict.error.startswith("the prompt cannot be filled in: there is no field expected")
+    assert (verdict.passed, verdict.asked) == (None, {})
+    assert not (court.directory / "seen").exists()
+
+
 # -- samples, time, money ---------------------------------------------------------------------------
 
 
