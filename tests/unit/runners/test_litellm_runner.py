@@ -6,61 +6,25 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.llm import Gateway, Mode, ModelProcess
-from pytest_agent_eval.runners import BUILTIN, Execution, Runner, RunnerContext, Task
+from pytest_agent_eval.llm import ModelProcess
+from pytest_agent_eval.runners import Execution, Task
 from pytest_agent_eval.runners.model_tools import MAX_RESULT_BYTES
 from pytest_agent_eval.runners.sandbox import find_bubblewrap
-from pytest_agent_eval.suite import load_suite
-from tests.provider import Answer, Asked, Provider, provider, text
+from tests.provider import Answer, Asked, provider, text
+from tests.unit.runners.model_stage import Stage, use, without_time
 from tests.unit.runners.processes import marked
 
 MakeTask = Callable[..., Task]
 ALL = ["read", "write", "list", "bash"]
 _BUBBLEWRAP = find_bubblewrap()
 needs_bubblewrap = pytest.mark.skipif(bool(_BUBBLEWRAP.problem), reason=_BUBBLEWRAP.problem)
-
-
-def use(tool: str, **arguments: Any) -> Answer:
-    return Answer(tool=tool, arguments=json.dumps(arguments))
-
-
-class Stage:
-    """A suite whose agent is a model, and the provider that plays it."""
-
-    def __init__(self, directory: Path, server: Provider, models: ModelProcess) -> None:
-        self.directory = directory
-        self.server = server
-        self.models = models
-        self.evals = directory / "project" / "evals"
-        (self.evals / "cases").mkdir(parents=True)
-
-    def script(self, *answers: Answer) -> None:
-        """What the model says, one time after the other, and the last one from then on."""
-        left = list(answers)
-        self.server.reply = lambda _: left.pop(0) if len(left) > 1 else left[0]
-
-    def runner(self, tools: list[str] | None = None, mode: Mode = "live", **runner: Any) -> Runner:
-        settings = {**runner.pop("settings", {}), **({"tools": tools} if tools else {})}
-        block = {"type": "litellm", "settings": settings, **runner}
-        config = {"dataset": {"path": "cases"}, "runner": block, "execution": {"prompt": "x"}}
-        (self.evals / "eval.yaml").write_text(yaml.safe_dump(config))
-        suite = load_suite(self.evals / "eval.yaml", rootdir=self.evals.parent)
-        gateway = Gateway(suite.directory, mode=mode, api_base=self.server.url, process=self.models)
-        context = RunnerContext(suite=suite, rootdir=self.evals.parent, gateway=gateway)
-        return BUILTIN["litellm"](context)
-
-    def told(self) -> list[str]:
-        """What the model was told by its tools, in the last question."""
-        messages = self.server.asked[-1]["messages"]
-        return [one["content"] for one in messages if one["role"] == "tool"]
 
 
 @pytest.fixture
@@ -76,14 +40,6 @@ def task(make_task: MakeTask) -> MakeTask:
         return make_task(**{"prompt": "What is 6 x 7?", "model": "openai/some-model", **options})
 
     return make
-
-
-def without_time(execution: Execution) -> Mapping[str, Any]:
-    return {
-        name: getattr(execution, name)
-        for name in Execution.__dataclass_fields__
-        if name != "duration_s"
-    }
 
 
 # -- one question --------------------------------------------------------------------------
