@@ -1,4 +1,5 @@
-"""A provider of models on loopback: speaks OpenAI's chat completions and its Responses API.
+"""A provider of models on loopback: speaks OpenAI's chat completions, its Responses API, and as
+much of Anthropic's messages as thinking takes.
 
 What it answers is decided by the test; that it is asked over real HTTP, by LiteLLM's real code, is
 the point of it.
@@ -88,7 +89,8 @@ class Provider:
                 answer = owner.reply(asked)
                 if answer.before is not None:
                     answer.before()
-                made = owner._response if self.path.endswith("/responses") else owner._body
+                form = {"responses": owner._response, "messages": owner._message}
+                made = form.get(self.path.rpartition("/")[2], owner._body)
                 body = json.dumps(made(asked, answer)).encode()
                 try:
                     self.send_response(answer.status)
@@ -186,6 +188,26 @@ class Provider:
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": given + made,
             },
+        }
+
+    def _message(self, asked: Asked, answer: Answer) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        if answer.thinking:
+            content.append({"type": "thinking", "thinking": answer.thinking, "signature": "signed"})
+        if answer.content:
+            content.append({"type": "text", "text": answer.content})
+        if answer.tool:
+            call = {"name": answer.tool, "input": json.loads(answer.arguments)}
+            content.append({"type": "tool_use", "id": "toolu_1", **call})
+        given, made = answer.tokens
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": asked["model"],
+            "content": content,
+            "stop_reason": "tool_use" if answer.tool else "end_turn",
+            "usage": {"input_tokens": given, "output_tokens": made},
         }
 
     def start(self) -> None:
