@@ -107,6 +107,7 @@ class ActiveSuite:
             unsupported,
         )
         from pytest_agent_eval.suite.known import both_forms
+        from pytest_agent_eval.suite.runner_models import unasked
 
         files = builtin_names(options.judge_dirs)
         own = both_forms(frozenset(files))
@@ -132,6 +133,10 @@ class ActiveSuite:
             self.notes.append("there are no judges: a case passes when the agent worked")
         if asked:
             problems = unsupported(suite)
+            if options.rescore is None:
+                variants = [self.varied(name) for name in suite.variants] or [suite]
+                found = [one for varied in variants for one in unasked(varied, options.model)]
+                problems = (*problems, *dict.fromkeys(found))
             if problems:
                 raise SuiteError(*problems)
             self.judges = self._make_judges()

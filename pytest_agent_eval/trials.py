@@ -328,7 +328,7 @@ class Trials:
             raise Stopped
         writer.append(result)
         if self._spending is not None:
-            self._spending.add(result.usage.cost_usd)
+            self._spending.add(result.usage.spent_usd)
         return result
 
     def _spent(self) -> str:

@@ -285,7 +285,7 @@ def _refuse(suite: Suite) -> None:
         )
     if asks_models(config):
         raise RunnerError(
-            "runner type litellm asks its model from this process, beside its recordings; a "
+            "a model is asked from this process, beside its recordings (litellm, responses-api); a "
             "cluster has neither",
             lasting=True,
         )

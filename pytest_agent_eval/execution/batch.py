@@ -255,7 +255,8 @@ class _Batch:
             member.attempt.handed = begun
         self._tell(*notes, *execution.notes)
         if execution.failure == "infrastructure":
-            self.refuse("infrastructure", execution.error, execution)
+            lasting = execution.lasting
+            self.refuse("infrastructure", execution.error, execution, lasting=lasting)
         else:
             self._divide(execution, workspace)
 
@@ -274,7 +275,9 @@ class _Batch:
         if execution is not None:
             for index, member in enumerate(self._members):
                 share = self._share(execution, execution.usage, index)
-                self._done[member.case.name] = member.attempt.refuse(kind, reason, share)
+                self._done[member.case.name] = member.attempt.refuse(
+                    kind, reason, share, lasting=lasting
+                )
 
     def _tell(self, *notes: str) -> None:
         """Once, not once for each case."""

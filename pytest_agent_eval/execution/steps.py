@@ -179,7 +179,7 @@ class Pipeline:
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
 
     def __post_init__(self) -> None:
-        self._usage = Usage()
+        self.usage = Usage()
         self._notes: list[str] = []
         self._events: list[Mapping[str, Any]] = []
         self._said: dict[str, dict[str, Any]] = {}
@@ -209,12 +209,10 @@ class Pipeline:
             execution,
             duration_s=self._seconds,
             events=tuple(self._events),
-            usage=self._usage,
+            usage=self.usage,
             notes=(),
         )
-        return Worked(
-            together, self._usage, failed, self._steps, self.workspace, tuple(self._notes)
-        )
+        return Worked(together, self.usage, failed, self._steps, self.workspace, tuple(self._notes))
 
     def _step(
         self, index: int, plan: StepPlan
@@ -229,7 +227,15 @@ class Pipeline:
                 with _Adopting(self, bool(self.hooks.config.before_step)):
                     handed = self.hooks.before_step(name, index, self.base.cancelled)
             task = self._task(plan, directory, handed)
-            execution = yield from invoke(plan.runner, task)
+            try:
+                execution = yield from invoke(plan.runner, task)
+            except RunnerError as error:  # what the steps before did and cost is kept
+                execution = Execution(
+                    exit_code=None,
+                    failure="infrastructure",
+                    error=str(error),
+                    lasting=error.lasting,
+                )
             redact_logs(directory, self.secrets)
             execution = redacted_execution(execution, self.secrets)
         finally:
@@ -281,7 +287,7 @@ class Pipeline:
             produced=True,
             directory=directory,
         )
-        self._usage = add_usage(self._usage, usage)
+        self.usage = add_usage(self.usage, usage)
         self._events += events
         self._seconds += execution.duration_s
         self._notes += [f"step {name}: {note}" for note in execution.notes]

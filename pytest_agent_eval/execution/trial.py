@@ -12,7 +12,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_agent_eval.deadline import DeadlineThread, Released, Steps
-from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
+from pytest_agent_eval.errors import (
+    AgentEvalError,
+    CaseError,
+    DocumentError,
+    RunnerError,
+    TemplateError,
+)
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
 from pytest_agent_eval.execution.hooks import Handed
@@ -185,6 +191,7 @@ class Attempt:
         where: directory in which the agent works.
         digest: of the case.
         handed: what hooks have handed over.
+        spent: on steps before one that could not be carried out.
     """
 
     def __init__(
@@ -202,6 +209,7 @@ class Attempt:
         self.record_path = record_path
         self.hooks: CaseHooks | None = None
         self.handed = Handed()
+        self.spent = Usage()
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
         """Everything but the judging; raises what the case or the runner does wrong."""
@@ -250,7 +258,11 @@ class Attempt:
                 left = stay.leave(still_running=still_running)
                 self.notes += left.notes
         if lost:
-            return self.refuse("infrastructure", execution.error, execution)
+            # Nobody judges it, and what was done and spent is worth knowing.
+            self._store(worked, worked.usage, Collected(), values, produced=False)
+            return self.refuse(
+                "infrastructure", execution.error, execution, lasting=execution.lasting
+            )
         if left is not None:
             collected = self._collect(left.workspace)
             collected = collected._replace(modified=collected.modified + len(left.deleted))
@@ -365,7 +377,11 @@ class Attempt:
             events=traces.events,
             secrets=self.secrets,
         )
-        return (yield from pipeline.run())
+        try:
+            return (yield from pipeline.run())
+        except AgentEvalError:
+            self.spent = self.secrets.usage(pipeline.usage)
+            raise
 
     def _task(self, values: Mapping[str, Any], cancelled: threading.Event) -> Task:
         shared, case = self.shared, self.case.name
@@ -515,6 +531,8 @@ class Attempt:
         lasting: bool = False,
     ) -> Executed:
         """The result of a trial in which nothing can be said about the agent."""
+        if kind == "infrastructure":
+            reason = reason.replace("{case}", self.case.name)
         summary, _, detail = clean_text(reason).partition("\n")
         summary = summary or "the runner failed"
         result = self._result(
@@ -527,7 +545,7 @@ class Attempt:
             ),
             exit_code=execution.exit_code if execution else None,
             duration_s=execution.duration_s if execution else 0.0,
-            usage=execution.usage if execution else Usage(),
+            usage=execution.usage if execution else self.spent,
         )
         return Executed(result, None)
 

@@ -86,6 +86,10 @@ class Execution:
         failure: by evidence, not by exit status alone; None when the agent worked (a non-zero
             exit status is judged by the caller, who knows ``allow_exit_codes``).
         error: one sentence for ``failure``; may hold more lines (a traceback of the user's code).
+            In that of an infrastructure failure ``{case}`` becomes the case's name, which a runner
+            does not know.
+        lasting: of an infrastructure failure: it would be the same again, so that it is not tried
+            again.
         duration_s: seconds of wall clock.
         events: in the form documented for judges, or empty. ``events.jsonl`` in the output
             directory is read by the caller when this is empty.
@@ -104,6 +108,7 @@ class Execution:
     usage: Usage = field(default_factory=Usage)
     notes: tuple[str, ...] = ()
     still_running: bool = False
+    lasting: bool = False
 
 
 class Runner(Protocol):

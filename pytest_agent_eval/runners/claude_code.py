@@ -74,9 +74,11 @@ class ClaudeCodeRunner:
             env["CLAUDE_CODE_SUBAGENT_MODEL"] = bare_model(task.subagent_model, *_PROVIDERS)
         outcome, lines, notes = self._tool.run(task, list(self._arguments(task)), env)
         story = ClaudeStory(lines)
-        if task.skill and not task.prompt and story.lacks(task.skill):
+        command = _command(task)
+        if command and story.lacks(command):
+            key = "prompt" if task.prompt else "skill"
             raise RunnerError(
-                f"execution.skill: Claude Code knows no skill {task.skill} in the workspace; list "
+                f"execution.{key}: Claude Code knows no skill {command} in the workspace; list "
                 "the files it is made of in dataset.workspace.files or runner.plugin_dirs",
                 lasting=True,
             )
@@ -99,6 +101,14 @@ class ClaudeCodeRunner:
         if self._settings:
             yield from ("--settings", json.dumps(self._settings, ensure_ascii=False))
         yield from ("--", _asked(task))
+
+
+def _command(task: Task) -> str:
+    """The skill or command that the task names; empty where it is asked in words."""
+    if task.skill and not task.prompt:
+        return task.skill
+    first = next(iter(task.text.split(maxsplit=1)), "")
+    return first.removeprefix("/") if first.startswith("/") else ""
 
 
 def _asked(task: Task) -> str:

@@ -24,10 +24,20 @@ from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 from pytest_agent_eval.runners.sandbox import Sandbox, may_pass
 from pytest_agent_eval.runners.starting import cannot_start
 
-__all__ = ["MAX_RESULT_BYTES", "Shell", "ToolResult", "WorkspaceTools", "tool_descriptions"]
+__all__ = [
+    "MAX_RESULT_BYTES",
+    "SKILL_TOOLS",
+    "Shell",
+    "ToolResult",
+    "WorkspaceTools",
+    "tool_descriptions",
+]
 
 MAX_RESULT_BYTES = 100_000
 """Of what a tool says; more is cut, with a marker."""
+
+SKILL_TOOLS = ("read", "write", "list")
+"""What a model that follows a skill can use where the suite names no tools."""
 
 _TEXT = {"type": "string"}
 _DESCRIPTIONS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
@@ -156,7 +166,7 @@ class WorkspaceTools:
             tool = self._tools.get(call.name)
             arguments = _arguments(call.arguments)
             if tool is None:
-                known = ", ".join(self._tools)
+                known = ", ".join(self._tools) or "none"
                 raise _Refused(f"there is no tool {call.name!r}; there are {known}")
             _check(call.name, arguments)
             result = tool(**arguments)
@@ -167,6 +177,13 @@ class WorkspaceTools:
             result = ToolResult(f"error: {reason}", is_error=True)
         text = _cut(self._stable(self._task.secrets.text(result.text)))
         return ToolResult(text, result.is_error, arguments, result.outcome)
+
+    def text(self, path: str) -> str | None:
+        """The text of a file of the workspace, as ``read`` says it; None when there is none."""
+        try:
+            return _cut(self._stable(self._task.secrets.text(self._read(path).text)))
+        except (_Refused, OSError):
+            return None
 
     def _stable(self, text: str) -> str:
         """The text without what is another one in each trial."""
