@@ -89,8 +89,8 @@ def test_the_model_the_variant_and_what_else_is_given(load: Load) -> None:
 
 
 def test_a_file_that_says_how_to_answer(load: Load, tmp_path: Path) -> None:
-    text = BASE + "    inputs: {tools: [{match: m, prompt_file: p.md}]}\n"
     (tmp_path / "p.md").write_text("one")
+    text = BASE + "    inputs: {tools: [{match: questions, prompt_file: p.md}]}\n"
     one = of(load, text, directory=tmp_path)
     (tmp_path / "p.md").write_text("two")
     assert of(load, text, directory=tmp_path) != one

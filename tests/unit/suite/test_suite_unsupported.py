@@ -21,7 +21,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
         ),
-        (CLI + "inputs: {tools: [{match: a}]}", "inputs.tools"),
         (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
         (CLI + "mlflow: {experiment: x}", "mlflow"),
         (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
