@@ -310,11 +310,13 @@ class ActiveSuite:
         return found
 
     def gateway(self, suite: Suite) -> Gateway | None:
-        """By which the models of the suite's judges and runners are asked, if they ask any."""
-        from pytest_agent_eval.suite.judge_models import asks_a_model
+        """By which the models of judges, runners and answers are asked, if any is asked."""
+        from pytest_agent_eval.suite.judge_models import answerer_model, asks_a_model
         from pytest_agent_eval.suite.runner_models import asks_models
 
-        works = self.options.rescore is None and asks_models(suite.config)
+        works = self.options.rescore is None and (
+            asks_models(suite.config) or answerer_model(suite, os.environ)
+        )
         if not works and not any(asks_a_model(judge, suite) for judge in suite.config.judges):
             return None
         from pytest_agent_eval.llm import Gateway

@@ -289,6 +289,12 @@ def _refuse(suite: Suite) -> None:
             "cluster has neither",
             lasting=True,
         )
+    if suite.handlers:
+        raise RunnerError(
+            "questions and tool calls (inputs.tools) are answered in this process, beside the "
+            "answers; an agent on a cluster cannot ask here",
+            lasting=True,
+        )
     if config.execution.mode == "batch":
         raise RunnerError(
             "mode batch is one task, which a cluster would not make faster", lasting=True

@@ -14,6 +14,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.collect import EVENTS_FILE, METRICS_FILE
 from pytest_agent_eval.execution.events import event_of, has_messages, last_message, read_events
 from pytest_agent_eval.execution.files import copy_file, read_file, walk
+from pytest_agent_eval.execution.interaction import TrialInteraction, with_asides
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.metrics import merge_usage, read_metrics
 from pytest_agent_eval.execution.names import clean_text, to_json
@@ -77,6 +78,7 @@ class Worked(NamedTuple):
         steps: id -> what ``record.json`` keeps of each step that ran.
         workspace: with what hooks did in it taken as given.
         notes: things worth telling.
+        asides: events of questions and denied calls, which the runner does not tell.
     """
 
     execution: Execution
@@ -85,6 +87,7 @@ class Worked(NamedTuple):
     steps: Mapping[str, Any]
     workspace: Workspace
     notes: tuple[str, ...]
+    asides: tuple[Mapping[str, Any], ...] = ()
 
 
 def plan_steps(
@@ -331,6 +334,11 @@ class Pipeline:
         elif self.events and data is not None:
             events, told = read_events(data, secrets=self.secrets)
             self._notes += [f"step {step}: {note}" for note in told]
+        interaction = self.base.interaction
+        if isinstance(interaction, TrialInteraction):
+            asides = [event_of(event, self.secrets) for event in interaction.take_events()]
+            if asides and self.events:
+                events = with_asides(events, asides)
         return usage, events
 
     def _take(self, step: str, path: str, limit: int) -> bytes | None:

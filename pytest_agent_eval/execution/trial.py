@@ -22,6 +22,7 @@ from pytest_agent_eval.errors import (
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
 from pytest_agent_eval.execution.hooks import Handed
+from pytest_agent_eval.execution.interaction import TrialInteraction, with_asides
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.leak_check import leak_checked
@@ -48,6 +49,7 @@ from pytest_agent_eval.execution.workspace import (
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution, Task
+from pytest_agent_eval.runners.interaction import UNATTENDED
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
@@ -192,6 +194,7 @@ class Attempt:
         digest: of the case.
         handed: what hooks have handed over.
         spent: on steps before one that could not be carried out.
+        interaction: answers the agent.
     """
 
     def __init__(
@@ -210,12 +213,14 @@ class Attempt:
         self.hooks: CaseHooks | None = None
         self.handed = Handed()
         self.spent = Usage()
+        self.interaction: TrialInteraction | None = None
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
         """Everything but the judging; raises what the case or the runner does wrong."""
         case_directory = self.case.path
         files = case_manifest(case_directory)
         values = self.case.input()
+        self.interaction = self.shared.interactions.of_case(self.case)
         hooks = self.shared.hooks
         begun = hooks.begin(cancelled) if hooks is not None else Handed()
         name = workspace_name(
@@ -364,7 +369,8 @@ class Attempt:
         if not shared.steps:
             execution = yield from invoke(shared.runner, task)
             notes = execution.notes
-            return Worked(execution, execution.usage, None, {}, workspace, notes)
+            asides = tuple(self.interaction.take_events()) if self.interaction else ()
+            return Worked(execution, execution.usage, None, {}, workspace, notes, asides)
         pipeline = Pipeline(
             shared.steps,
             task,
@@ -396,6 +402,7 @@ class Attempt:
             cancelled=cancelled,
             secrets=self.secrets,
             trial=self.trial,
+            interaction=self.interaction,
         )
 
     def _executed(
@@ -480,7 +487,10 @@ class Attempt:
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
         execution, traces, secrets = worked.execution, self.shared.config.traces, self.secrets
-        events = execution.events if execution.events and traces.events else collected.events
+        told = execution.events if execution.events and traces.events else collected.events
+        events: Sequence[Mapping[str, Any]] = told
+        if worked.asides and traces.events:
+            events = with_asides(events, worked.asides)
         if events:
             path = os.path.join(self.directory, EVENTS)
             if os.path.lexists(path):
@@ -550,7 +560,14 @@ class Attempt:
         return Executed(result, None)
 
     def _result(self, **values: Any) -> TrialResult:
-        case = self.case
+        case, interaction = self.case, self.interaction
+        notes = self.notes
+        if interaction is not None:
+            notes = [*notes, *map(self.secrets.text, interaction.notes)]
+            asked = interaction.asked
+            if asked:
+                execution = values["execution"] or Verdict(EXECUTION, error=values["reason"])
+                values["execution"] = replace(execution, asked=asked)
         return TrialResult(
             suite=self.shared.suite_key,
             case=case.name,
@@ -563,7 +580,7 @@ class Attempt:
             started=self.started,
             workspace=self.workspace,
             record=self.record_path,
-            notes=tuple(clean_text(note) for note in self.notes),
+            notes=tuple(clean_text(note) for note in notes),
             case_digest=self.digest,
             execution_digest=self.shared.execution_digest,
             **values,
@@ -582,6 +599,7 @@ def make_task(
     cancelled: threading.Event,
     secrets: Secrets = NO_SECRETS,
     trial: int = 1,
+    interaction: TrialInteraction | None = None,
 ) -> Task:
     """What the runner of a suite is asked to do.
 
@@ -599,6 +617,7 @@ def make_task(
         cancelled: ends it early when set.
         secrets: what nothing that is stored may hold.
         trial: 1-based.
+        interaction: answers the agent.
     """
     config = shared.config
     return Task(
@@ -621,6 +640,7 @@ def make_task(
         values=shared.values,
         cancelled=cancelled,
         secrets=secrets,
+        interaction=interaction or UNATTENDED,
     )
 
 

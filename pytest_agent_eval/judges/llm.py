@@ -18,6 +18,7 @@ from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.prompt import JudgePrompt
 from pytest_agent_eval.judges.verdict import error_verdict
 from pytest_agent_eval.llm import AnswerForm, Gateway, ModelReply, ModelRequest, provider_name
+from pytest_agent_eval.llm.accounting import asked_of
 from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.suite.judge_models import missing_models
@@ -181,7 +182,7 @@ class LlmJudge:
                     raw = error.raw
                     replies += error.replies
                 verdict = error_verdict(self._name, str(error), detail=raw)
-                return replace(verdict, asked=_asked(replies)) if replies else verdict
+                return replace(verdict, asked=asked_of(replies)) if replies else verdict
             answers.append(answered.value)
             replies += answered.replies
         return _verdict(self._name, answers, replies)
@@ -283,30 +284,7 @@ def _verdict(
         spread = {"lowest": min(values), "highest": max(values)}
     # The rationale of a sample that said so, or was nearest.
     nearest = min(answers, key=lambda answer: abs(answer[0] - value))
-    asked = _asked(replies)
+    asked = asked_of(replies)
     if len(values) > 1:
         asked |= {"values": values, **spread}
     return Verdict(name, value, nearest[1], asked=asked)
-
-
-def _asked(replies: Sequence[ModelReply]) -> dict[str, Any]:
-    return {
-        "model": replies[-1].model,
-        "calls": len(replies),
-        "recorded": sum(reply.recorded for reply in replies),
-        "recordings": [key for reply in replies for key in reply.usage.recordings],
-        **_totals(replies),
-    }
-
-
-def _totals(replies: Sequence[ModelReply]) -> dict[str, Any]:
-    """Tokens of all calls and US dollars of those that were made now; None: unknown."""
-    totals: dict[str, Any] = {}
-    for key, counted in (
-        ("cost_usd", [reply for reply in replies if not reply.recorded]),
-        ("input_tokens", replies),
-        ("output_tokens", replies),
-    ):
-        found = [getattr(reply.usage, key) for reply in counted]
-        totals[key] = None if None in found else sum(found)
-    return totals

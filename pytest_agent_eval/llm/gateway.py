@@ -128,6 +128,7 @@ class Gateway:
         *,
         asker: str,
         timeout: float,
+        case: str = "",
     ) -> Answered[T]:
         """Put a question whose answer has a form; a reply without one is asked for again, once.
 
@@ -137,6 +138,7 @@ class Gateway:
                 a sentence, where it does not fit.
             asker: as of :meth:`ask`.
             timeout: seconds for all of it.
+            case: as of :meth:`ask`.
 
         Raises:
             NoAnswer: neither reply held an answer.
@@ -150,7 +152,7 @@ class Gateway:
         wrong = ""
         for _ in range(2):
             left = max(deadline - time.monotonic(), 0.001)
-            reply = self.ask(request, asker=asker, timeout=left)
+            reply = self.ask(request, asker=asker, timeout=left, case=case)
             questions.append(request)
             replies.append(reply)
             wrong = ""
