@@ -21,6 +21,7 @@ from pytest_agent_eval.runners.environment import caller_environment, resolve_va
 from pytest_agent_eval.runners.model_skill import skill_text
 from pytest_agent_eval.runners.model_talk import Limits, Talk, Voice
 from pytest_agent_eval.runners.model_tools import (
+    ASK,
     MAX_RESULT_BYTES,
     SKILL_TOOLS,
     Shell,
@@ -44,7 +45,8 @@ class ModelRunner:
 
     Attributes:
         settings: ``runner.settings``.
-        tools: names of the tools of the workspace; those of a skill where none are set.
+        tools: names of the tools of the workspace; those of a skill where none are set; and the
+            one for questions, where a handler answers them.
 
     Raises:
         RunnerError: the suite asks for a sandbox that does not work here.
@@ -65,7 +67,8 @@ class ModelRunner:
         steps = [step.skill for step in suite.config.execution.steps]
         if listed is None and (suite.config.execution.skill or any(steps)):
             listed = SKILL_TOOLS
-        self.tools = tuple(name for name in listed or () if isinstance(name, str))
+        own = [name for name in listed or () if isinstance(name, str)]
+        self.tools = (*own, ASK) if suite.handlers.answers_questions else tuple(own)
         self._limits = Limits(self.settings.get("max_turns") or MAX_TURNS, self.max_tokens)
         dataset = str(suite.dataset_directory)
         # In a checkout these are below the workspace, and answers are in all of them.
