@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_agent_eval.errors import RunnerError
@@ -15,6 +16,7 @@ from pytest_agent_eval.runners.agent_tool import (
     own_settings,
 )
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
+from pytest_agent_eval.runners.claude_interception import Interception, with_hook
 from pytest_agent_eval.runners.claude_story import ClaudeStory
 from pytest_agent_eval.runners.path_rules import claude_rules
 
@@ -36,7 +38,8 @@ class ClaudeCodeRunner:
         lets_others_work: it gives the baton away where it waits.
 
     Raises:
-        RunnerError: a plugin directory does not exist.
+        RunnerError: a plugin directory does not exist, or hooks are switched off although the
+            suite's handlers need one.
     """
 
     lets_others_work = True
@@ -61,6 +64,11 @@ class ClaudeCodeRunner:
         settings = own_settings(context)
         rules = claude_rules(config.permissions)
         self._settings = _with_rules(settings, rules) if rules else settings
+        if settings.get("disableAllHooks") and context.suite.handlers:
+            raise RunnerError(
+                "runner.settings.disableAllHooks: the handlers of inputs.tools need a hook",
+                lasting=True,
+            )
 
     def run(self, task: Task) -> Execution:
         """Run it once.
@@ -72,8 +80,26 @@ class ClaudeCodeRunner:
         env = {}
         if task.subagent_model:
             env["CLAUDE_CODE_SUBAGENT_MODEL"] = bare_model(task.subagent_model, *_PROVIDERS)
-        outcome, lines, notes = self._tool.run(task, list(self._arguments(task)), env)
-        story = ClaudeStory(lines)
+        if not task.interaction.patterns:
+            return self._ran(task, env, self._settings)
+        with Interception(task, self._tool.environment(task, env)) as interception:
+            settings = with_hook(self._settings, interception.command, task)
+            watched = replace(task, cancelled=interception.ends)
+            execution = self._ran(watched, env, settings, interception)
+        error = interception.error
+        if error is None:
+            return execution
+        return replace(execution, failure="infrastructure", error=str(error), lasting=error.lasting)
+
+    def _ran(
+        self,
+        task: Task,
+        env: Mapping[str, str],
+        settings: Mapping[str, Any],
+        interception: Interception | None = None,
+    ) -> Execution:
+        outcome, lines, notes = self._tool.run(task, list(self._arguments(task, settings)), env)
+        story = ClaudeStory(lines, interception.denied if interception is not None else ())
         command = _command(task)
         if command and story.lacks(command):
             key = "prompt" if task.prompt else "skill"
@@ -84,7 +110,7 @@ class ClaudeCodeRunner:
             )
         return ended_execution(task, outcome, story, notes)
 
-    def _arguments(self, task: Task) -> Iterator[str]:
+    def _arguments(self, task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--print", "--output-format", "stream-json", "--verbose")
         yield "--no-session-persistence"
         yield from ("--max-budget-usd", f"{max(task.max_budget_usd, _LEAST_USD):.6f}")
@@ -98,8 +124,12 @@ class ClaudeCodeRunner:
             yield from ("--permission-mode", self._permission_mode)
         for path in self._plugins:
             yield from ("--plugin-dir", path)
-        if self._settings:
-            yield from ("--settings", json.dumps(self._settings, ensure_ascii=False))
+        if settings:
+            yield from ("--settings", json.dumps(settings, ensure_ascii=False))
+        if task.interaction.answers_questions:
+            # It has AskUserQuestion only where somebody could answer. Nobody can on its standard
+            # input, which is closed: what no hook allows is refused as it is without this.
+            yield from ("--permission-prompt-tool", "stdio")
         yield from ("--", _asked(task))
 
 
