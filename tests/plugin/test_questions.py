@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -193,3 +195,148 @@ def test_a_model_asks_and_is_denied(project: Project, monkeypatch: pytest.Monkey
     (note,) = stored.notes
     assert "was answered with its first option: the model gave no answer" in note
     assert stored.usage.num_turns == len(CALLS) + 1
+
+
+CLAUDE_SUITE = """\
+dataset: {path: cases}
+runner: {type: claude-code, env: {PATH: $PATH}}
+models: {hook: openai/user}
+execution: {prompt: "Do {message}.", parallelism: 4}
+inputs: {tools: [{match: questions}, {match: WebFetch, prompt: No network.}]}
+"""
+CLAUDE = """\
+#!PYTHON -IS
+import json, re, subprocess, sys
+
+def say(**line):
+    print(json.dumps(line), flush=True)
+
+def result(name, text, is_error):
+    block = {"type": "tool_result", "tool_use_id": name, "content": text, "is_error": is_error}
+    say(type="user", message={"role": "user", "content": [block]})
+
+settings = json.loads(sys.argv[sys.argv.index("--settings") + 1])
+(entry,) = settings["hooks"]["PreToolUse"]
+(hook,) = entry["hooks"]
+options = [{"label": "red", "description": ""}, {"label": "blue", "description": "cold"}]
+question = {"question": "Which colour?", "header": "Colour", "options": options}
+calls = [
+    ("AskUserQuestion", {"questions": [{**question, "multiSelect": False}]}),
+    ("WebFetch", {"url": "http://x"}),
+    ("Read", {"file_path": "input.yaml"}),
+]
+for number, (name, input) in enumerate(calls):
+    id = f"toolu_{number}"
+    block = {"type": "tool_use", "id": id, "name": name, "input": input}
+    say(type="assistant", message={"id": id, "model": "m", "content": [block]})
+    if not re.search(entry["matcher"], name):
+        result(id, "read", False)
+        continue
+    call = {"tool_name": name, "tool_input": input, "tool_use_id": id}
+    done = subprocess.run(hook["command"], shell=True, input=json.dumps(call).encode(),
+                          stdout=subprocess.PIPE)
+    said = json.loads(done.stdout)["hookSpecificOutput"] if done.returncode == 0 else {}
+    if said.get("permissionDecision") == "allow":
+        result(id, json.dumps(said["updatedInput"]["answers"]), False)
+    else:
+        result(id, said.get("permissionDecisionReason", "the hook failed"), True)
+say(type="result", subtype="success", is_error=False, result="Done.", permission_denials=[
+    {"tool_name": "WebFetch", "tool_use_id": "toolu_1"}])
+"""
+
+
+@pytest.fixture
+def claude(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ``claude`` that asks, fetches and reads, and runs the hook as the real one does."""
+    program = project.write("bin/claude", CLAUDE.replace("PYTHON", sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-test")
+    project.suite(CLAUDE_SUITE)
+    project.cases(3)
+
+
+def blue(asked: Asked) -> Answer:
+    """The second option."""
+    return submit(asked, answer="blue")
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+def test_claude_code_asks(
+    project: Project, claude: None, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    with provider(blue) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        project.run("--agent-eval", *workers).assert_outcomes(passed=3)
+    for case, result in project.results().items():
+        told = [one for one in events(project, case) if one["type"] != "other"]
+        assert [one["type"] for one in told] == [
+            *("tool_call", "question", "tool_result"),
+            *("tool_call", "tool_result", "tool_call", "tool_result", "result"),
+        ]
+        assert (told[1]["answer"], told[1]["tier"], told[1]["id"]) == ("blue", 2, "toolu_0")
+        assert told[2]["text"] == '{"Which colour?": "blue"}'
+        assert (told[4]["is_error"], told[4]["text"]) == (True, "No network.")
+        assert told[6]["text"] == "read"
+        assert result.notes == ()
+
+
+def test_claude_code_asks_what_is_not_recorded(project: Project, claude: None) -> None:
+    project.run("--agent-eval", "--agent-eval-llm", "replay").assert_outcomes(errors=3)
+    for result in project.results().values():
+        assert (result.kind, result.lasting) == ("infrastructure", True)
+        assert "is not recorded" in result.reason
+
+
+RESUME = ("--agent-eval-resume",)
+BATCH = """\
+dataset: {path: cases}
+runner: {type: python, function: agent:run}
+execution: {mode: batch}
+"""
+
+
+def test_a_batch_is_answered_by_what_is_the_suites(project: Project) -> None:
+    project.suite(BATCH)
+    project.write("agent.py", "def run(task): return task.ask('A?') + task.ask('B?', ['b'])")
+    project.write("tool_handlers.yaml", "handlers: [{match: questions}]\ncase_overrides: {'A?': a}")
+    for number in range(2):
+        case = project.case(f"case-{number}", {"prompt": "x"})
+        (case / "answers.yaml").write_text("case_overrides: {'A?': of-the-case}")
+    project.run("--agent-eval").assert_outcomes(passed=2)
+    noted: list[str] = []
+    for case_name, result in project.results().items():
+        told = [(one["answer"], one["tier"]) for one in events(project, case_name)]
+        assert told == [("a", 1), ("b", 3)]
+        noted += result.notes
+    (note,) = noted
+    assert "'B?'" in note
+
+
+def test_a_command_is_told_that_it_cannot_be_answered(project: Project) -> None:
+    project.suite(
+        """\
+        dataset: {path: cases}
+        runner: {type: cli, command: echo hi}
+        inputs: {tools: [{match: questions}]}
+        """
+    )
+    project.cases(1)
+    result = project.run("--agent-eval")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["*a command's tool calls cannot be intercepted*"])
+
+
+def test_a_resumed_run_asks_again_when_answers_change(project: Project) -> None:
+    project.suite(BATCH.replace("execution: {mode: batch}", "inputs: {tools: [{match: ask}]}"))
+    project.write("agent.py", "def run(task): return task.ask('A?')")
+    case = project.case("case-0", {"prompt": "x"})
+    ids = set()
+    for answer, resume in (("one", ()), ("two", RESUME), ("two", RESUME)):
+        (case / "answers.yaml").write_text(f"case_overrides: {{'A?': {answer}}}")
+        project.run("--agent-eval", *resume).assert_outcomes(passed=1)
+        result = project.results()["case-0"]
+        record = project.latest / result.record / "record.json"
+        assert json.loads(record.read_text())["output"] == answer
+        ids.add(result.started)
+    assert len(ids) == 2, "the third session kept what the second one stored"
