@@ -25,6 +25,7 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
         per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
         recorded_usd=_plus(first.recorded_usd, second.recorded_usd),
+        recordings=tuple(dict.fromkeys((*first.recordings, *second.recordings))),
     )
 
 

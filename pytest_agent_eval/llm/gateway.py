@@ -114,12 +114,12 @@ class Gateway:
             if self.mode != "record":
                 known = self.recordings.find(key)
                 if known is not None:
-                    return known
+                    return _recorded_as(known, key)
             if self._offline:
                 raise MissingRecording(self._missing(key, asker, case), lasting=True)
             reply = self._live(request, timeout, api_base)
             self.recordings.store(request, reply)
-            return reply
+            return _recorded_as(reply, key)
 
     def answer(
         self,
@@ -254,6 +254,10 @@ class Gateway:
             f"pytest --agent-eval --agent-eval-llm record {picks}; it would be "
             f"{self.recordings.path(key)}"
         )
+
+
+def _recorded_as(reply: ModelReply, key: str) -> ModelReply:
+    return replace(reply, usage=replace(reply.usage, recordings=(key,)))
 
 
 def _is_set(value: str | None) -> bool:

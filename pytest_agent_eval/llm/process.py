@@ -187,6 +187,8 @@ def _reply(said: Mapping[str, Any]) -> ModelReply:
             **said,
             "tool_calls": tuple(ToolCall(**one) for one in said["tool_calls"]),
             "parts": tuple(said["parts"]),
-            "usage": Usage(**{**usage, "models_used": tuple(usage["models_used"])}),
+            "usage": Usage(
+                **{**usage, "models_used": tuple(usage["models_used"]), "recordings": ()}
+            ),
         }
     )

@@ -45,6 +45,7 @@ def total_usage(replies: Sequence[ModelReply]) -> Usage:
         },
         per_model_turns={model: len(own) for model, own in models.items()},
         recorded_usd=_recorded(replies),
+        recordings=tuple(key for turn in turns for key in turn.recordings),
     )
 
 
