@@ -112,8 +112,8 @@ class Usage:
     models_used: tuple[str, ...] = ()
     per_model_usage: Mapping[str, Any] = field(default_factory=dict)
     per_model_turns: Mapping[str, int] = field(default_factory=dict)
-    recordings: tuple[str, ...] = ()
     recorded_usd: float | None = None
+    recordings: tuple[str, ...] = ()
 
     @property
     def spent_usd(self) -> float | None:
@@ -135,8 +135,8 @@ class Usage:
             "models_used": list(self.models_used),
             "per_model_usage": dict(self.per_model_usage),
             "per_model_turns": dict(self.per_model_turns),
-            "recordings": list(self.recordings),
             "recorded_usd": self.recorded_usd,
+            "recordings": list(self.recordings),
         }
 
 

@@ -44,8 +44,8 @@ def total_usage(replies: Sequence[ModelReply]) -> Usage:
             for model, own in models.items()
         },
         per_model_turns={model: len(own) for model, own in models.items()},
-        recordings=tuple(key for turn in turns for key in turn.recordings),
         recorded_usd=_recorded(replies),
+        recordings=tuple(key for turn in turns for key in turn.recordings),
     )
 
 
