@@ -38,8 +38,7 @@ class ClaudeCodeRunner:
         lets_others_work: it gives the baton away where it waits.
 
     Raises:
-        RunnerError: a plugin directory does not exist, or hooks are switched off although the
-            suite's handlers need one.
+        RunnerError: a plugin directory does not exist.
     """
 
     lets_others_work = True
@@ -64,24 +63,24 @@ class ClaudeCodeRunner:
         settings = own_settings(context)
         rules = claude_rules(config.permissions)
         self._settings = _with_rules(settings, rules) if rules else settings
-        if settings.get("disableAllHooks") and context.suite.handlers:
-            raise RunnerError(
-                "runner.settings.disableAllHooks: the handlers of inputs.tools need a hook",
-                lasting=True,
-            )
 
     def run(self, task: Task) -> Execution:
         """Run it once.
 
         Raises:
-            RunnerError: it is missing or refuses its arguments, is asked nothing, or does not know
-                the skill.
+            RunnerError: it is missing or refuses its arguments, is asked nothing, does not know
+                the skill, or has no hooks although the suite's handlers need one.
         """
         env = {}
         if task.subagent_model:
             env["CLAUDE_CODE_SUBAGENT_MODEL"] = bare_model(task.subagent_model, *_PROVIDERS)
         if not task.interaction.patterns:
             return self._ran(task, env, self._settings)
+        if self._settings.get("disableAllHooks"):
+            raise RunnerError(
+                "runner.settings.disableAllHooks: the handlers of inputs.tools need a hook",
+                lasting=True,
+            )
         with Interception(task, self._tool.environment(task, env)) as interception:
             settings = with_hook(self._settings, interception.command, task)
             watched = replace(task, cancelled=interception.ends)

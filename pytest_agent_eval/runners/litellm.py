@@ -32,7 +32,6 @@ class LitellmRunner(ModelRunner):
         self._parameters = {
             name: self.settings[name] for name in PARAMETERS if self.settings.get(name) is not None
         }
-        self._descriptions = tool_descriptions(self.tools)
         self._voice = ChatVoice()
 
     @property
@@ -49,7 +48,7 @@ class LitellmRunner(ModelRunner):
         return ModelRequest(
             provider_name(task.model),
             tuple(messages),
-            tools=self._descriptions,
+            tools=tool_descriptions(self.tools_of(task)),
             parameters={**self._parameters, **effort},
             sample=task.trial - 1,
         )

@@ -28,6 +28,7 @@ from pytest_agent_eval.runners.model_tools import (
     WorkspaceTools,
 )
 from pytest_agent_eval.runners.sandbox import Sandbox, sandbox_of
+from pytest_agent_eval.suite.tool_handlers import HANDLERS
 
 __all__ = ["MAX_TURNS", "ModelRunner"]
 
@@ -44,15 +45,16 @@ class ModelRunner:
     the replies. Without tools the model is asked once.
 
     Attributes:
+        replays: it asks models by the gateway alone.
         settings: ``runner.settings``.
-        tools: names of the tools of the workspace; those of a skill where none are set; and the
-            one for questions, where a handler answers them.
+        tools: names of the tools of the workspace; those of a skill where none are set.
 
     Raises:
         RunnerError: the suite asks for a sandbox that does not work here.
     """
 
     max_tokens = "max_tokens"
+    replays = True
 
     def __init__(self, context: RunnerContext) -> None:
         suite = context.suite
@@ -67,8 +69,7 @@ class ModelRunner:
         steps = [step.skill for step in suite.config.execution.steps]
         if listed is None and (suite.config.execution.skill or any(steps)):
             listed = SKILL_TOOLS
-        own = [name for name in listed or () if isinstance(name, str)]
-        self.tools = (*own, ASK) if suite.handlers.answers_questions else tuple(own)
+        self.tools = tuple(name for name in listed or () if isinstance(name, str))
         self._limits = Limits(self.settings.get("max_turns") or MAX_TURNS, self.max_tokens)
         dataset = str(suite.dataset_directory)
         # In a checkout these are below the workspace, and answers are in all of them.
@@ -76,6 +77,7 @@ class ModelRunner:
             dataset,
             str(self._gateway.recordings.directory),
             str(context.rootdir / ".agent-eval"),
+            str(suite.directory / HANDLERS),
         )
         base = caller_environment(runner.env_policy or "clean", os.environ, hidden=(dataset,))
         caller = os.environ if context.variables is None else context.variables
@@ -91,6 +93,10 @@ class ModelRunner:
     def description(self) -> str:
         """How commands are kept apart, for people; empty where they are not."""
         return self._shell.sandbox.description
+
+    def tools_of(self, task: Task) -> tuple[str, ...]:
+        """Names of the tools in a task: also the one for questions, where these are answered."""
+        return (*self.tools, ASK) if task.interaction.answers_questions else self.tools
 
     @property
     def voice(self) -> Voice:
@@ -155,7 +161,7 @@ class ModelRunner:
         started = time.monotonic()
         tools = WorkspaceTools(
             task,
-            self.tools,
+            self.tools_of(task),
             shell=self._shell,
             hidden=self._hidden,
             deadline=started + task.timeout,

@@ -192,6 +192,11 @@ class HandlerFiles:
             self._read()
         return self
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that were read, relative to the suite: an agent is to see none of them."""
+        return tuple(self._texts)
+
     def text(self, path: str) -> str:
         """The text of a file.
 

@@ -215,13 +215,11 @@ def test_settings_keep_what_is_there(make_task: MakeTask) -> None:
         assert not re.search(ours["matcher"], tool)
 
 
-def test_hooks_that_are_switched_off(make_runner: MakeRunner, tmp_path: Path) -> None:
-    evals = tmp_path / "project" / "evals"
-    evals.mkdir(parents=True)
-    (evals / "tool_handlers.yaml").write_text("handlers: [{match: questions}]")
-    with pytest.raises(RunnerError, match="disableAllHooks"):
-        make_runner(type="claude-code", settings={"disableAllHooks": True})
-    make_runner(type="claude-code", settings={"disableAllHooks": False})
+def test_hooks_that_are_switched_off(make_runner: MakeRunner, make_task: MakeTask) -> None:
+    runner = make_runner(type="claude-code", settings={"disableAllHooks": True})
+    with pytest.raises(RunnerError, match="disableAllHooks") as caught:
+        runner.run(make_task(prompt="x", interaction=Answers()))
+    assert caught.value.lasting
 
 
 def test_calls_that_a_handler_denied_are_not_noted() -> None:
