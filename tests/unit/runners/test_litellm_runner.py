@@ -303,7 +303,7 @@ def test_thinking_is_kept_and_goes_back_to_who_signed_it(
     stage.models.close()
     again = stage.runner(["list"], "replay", effort="low").run(one)
     now = {"usage": again.usage, "recorded": 2, "paid_usd": 0.0}
-        assert without_time(again) == {**without_time(done), **now}
+    assert without_time(again) == {**without_time(done), **now}
 
 
 def test_thinking_as_text_is_kept_and_not_given_to_who_does_not_want_it(
