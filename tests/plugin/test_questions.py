@@ -80,7 +80,9 @@ def output(project: Project, case: str = "case-0") -> Any:
 
 
 def test_questions_of_a_python_agent(project: Project, server: Provider) -> None:
-    project.run("--agent-eval").assert_outcomes(passed=1)
+    ran = project.run("--agent-eval")
+    ran.assert_outcomes(passed=1)
+    ran.stdout.fnmatch_lines(["*3 calls of the model that answers agents*"])
     assert output(project) == ["eu", "blue", "Ann", "M, L", False, "No network.", True]
     told = events(project)
     questions = [

@@ -265,10 +265,12 @@ def test_questions_stand_after_the_call_that_asks_them() -> None:
     assert found[4] == {"type": "other", "raw": "junk"}
 
 
-def run(bench: Bench, function: Callable[[Task], Any], **config: Any) -> TrialResult:
+def run(
+    bench: Bench, function: Callable[[Task], Any], trial: int = 1, **config: Any
+) -> TrialResult:
     runner = {"type": "python", "function": "fixture:agent"}
     bench.config.update({"runner": runner, **config})
-    return bench.run(agent=function)
+    return bench.run(trial=trial, agent=function)
 
 
 def events(bench: Bench) -> list[dict[str, Any]]:
@@ -364,3 +366,19 @@ def test_secrets_are_told_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MY_API_KEY", "sesame-4711-open")
     result = run(bench, lambda task: task.ask("Is it sesame-4711-open?", ["sesame-4711-open"]))
     assert "4711" not in json.dumps([events(bench), result.to_dict()])
+
+
+def test_an_answer_is_no_leak(bench: Bench) -> None:
+    answer = "the depot in Rotterdam, gate seven, before noon"
+    secret = "asked for by anybody at all"
+    answers = {"case_overrides": {"Where to?": answer}, "never": secret}
+    bench.add_case("refund_yes", {**CASE, "answers.yaml": json.dumps(answers)})
+    bench.config["dataset"]["leak"] = "error"
+    tools = {"tools": [{"match": "questions"}]}
+    result = run(bench, lambda task: task.ask("Where to?"), inputs=tools)
+    assert (result.status, result.notes) == ("passed", ())
+    leaked = run(bench, lambda task: answer, 2, inputs=tools)
+    assert (leaked.status, leaked.kind) == ("failed", "agent")
+    told = run(bench, lambda task: task.ask("Where to?") + secret, 3, inputs=tools)
+    assert told.status == "failed"
+    assert "answers.never appears" in told.reason
