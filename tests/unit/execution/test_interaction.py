@@ -370,7 +370,7 @@ def test_secrets_are_told_nobody(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
 
 def test_an_answer_is_no_leak(bench: Bench) -> None:
     answer = "the depot in Rotterdam, gate seven, before noon"
-    secret = "asked for by anybody at all"
+    secret = "nobody is to be told of the cellar"
     answers = {"case_overrides": {"Where to?": answer}, "never": secret}
     bench.add_case("refund_yes", {**CASE, "answers.yaml": json.dumps(answers)})
     bench.config["dataset"]["leak"] = "error"
@@ -379,6 +379,6 @@ def test_an_answer_is_no_leak(bench: Bench) -> None:
     assert (result.status, result.notes) == ("passed", ())
     leaked = run(bench, lambda task: answer, 2, inputs=tools)
     assert (leaked.status, leaked.kind) == ("failed", "agent")
-    told = run(bench, lambda task: task.ask("Where to?") + secret, 3, inputs=tools)
+    told = run(bench, lambda task: f"{task.ask('Where to?')}: {secret}", 3, inputs=tools)
     assert told.status == "failed"
     assert "answers.never appears" in told.reason
