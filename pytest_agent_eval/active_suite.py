@@ -107,6 +107,7 @@ class ActiveSuite:
             unsupported,
         )
         from pytest_agent_eval.suite.known import both_forms
+        from pytest_agent_eval.suite.runner_models import unasked
 
         files = builtin_names(options.judge_dirs)
         own = both_forms(frozenset(files))
@@ -132,6 +133,10 @@ class ActiveSuite:
             self.notes.append("there are no judges: a case passes when the agent worked")
         if asked:
             problems = unsupported(suite)
+            if options.rescore is None:
+                variants = [self.varied(name) for name in suite.variants] or [suite]
+                found = [one for varied in variants for one in unasked(varied, options.model)]
+                problems = (*problems, *dict.fromkeys(found))
             if problems:
                 raise SuiteError(*problems)
             self.judges = self._make_judges()
@@ -316,11 +321,13 @@ class ActiveSuite:
         return found
 
     def gateway(self, suite: Suite) -> Gateway | None:
-        """By which the models of the suite's judges and runners are asked, if they ask any."""
-        from pytest_agent_eval.suite.judge_models import asks_a_model
+        """By which the models of judges, runners and answers are asked, if any is asked."""
+        from pytest_agent_eval.suite.judge_models import answerer_model, asks_a_model
         from pytest_agent_eval.suite.runner_models import asks_models
 
-        works = self.options.rescore is None and asks_models(suite.config)
+        works = self.options.rescore is None and (
+            asks_models(suite.config) or answerer_model(suite, os.environ)
+        )
         if not works and not any(asks_a_model(judge, suite) for judge in suite.config.judges):
             return None
         from pytest_agent_eval.llm import Gateway

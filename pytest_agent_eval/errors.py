@@ -108,7 +108,8 @@ class RunnerError(AgentEvalError):
     """The runner could not start the agent: infrastructure, never a verdict on the agent.
 
     Args:
-        message: what is wrong, where, what would fit.
+        message: what is wrong, where, what would fit; ``{case}`` becomes the case's name, which a
+            runner does not know.
         lasting: it will be so again, as for a command that does not exist: never tried again,
             whatever ``execution.retries`` says.
     """

@@ -8,13 +8,14 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_agent_eval.deadline import AwaitStep, DeadlineExceeded
 from pytest_agent_eval.interruptible import Interruption, interrupt, line_of
 
-__all__ = ["AwaitableTimeout", "EventLoopThread", "complete"]
+__all__ = ["AwaitableTimeout", "EventLoopThread", "complete", "in_a_thread"]
 
+T = TypeVar("T")
 Done = Callable[[Any, BaseException | None], None]
 
 _ENDING_S = 0.5
@@ -44,6 +45,32 @@ def complete(awaitable: Awaitable[Any], timeout: float) -> Any:
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
+
+
+async def in_a_thread(function: Callable[[], T]) -> T:
+    """What ``function()`` returns, called in a thread that keeps nobody from exiting."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def settle(value: Any, error: BaseException | None) -> None:
+        if future.done():  # whoever awaited it was cancelled
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        value, error = None, None
+        try:
+            value = function()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(settle, value, error)
+
+    threading.Thread(target=work, name="agent-eval-asked", daemon=True).start()
+    return await future
 
 
 async def _within(awaitable: Awaitable[Any], timeout: float) -> Any:

@@ -90,7 +90,8 @@ class Usage:
     """What one execution cost. Every field is None when unknown; unknown is never zero.
 
     Attributes:
-        cost_usd: US dollars.
+        cost_usd: US dollars; of recorded replies, what they cost when they were recorded.
+        recorded_usd: what of ``cost_usd`` was read from recordings, and is not spent again.
         input_tokens, output_tokens, cache_read_tokens, cache_create_tokens: counts.
         num_turns: turns of the conversation.
         model: the model that answered.
@@ -111,7 +112,15 @@ class Usage:
     models_used: tuple[str, ...] = ()
     per_model_usage: Mapping[str, Any] = field(default_factory=dict)
     per_model_turns: Mapping[str, int] = field(default_factory=dict)
+    recorded_usd: float | None = None
     recordings: tuple[str, ...] = ()
+
+    @property
+    def spent_usd(self) -> float | None:
+        """US dollars that this session paid."""
+        if self.cost_usd is None or self.recorded_usd is None:
+            return self.cost_usd
+        return max(self.cost_usd - self.recorded_usd, 0.0)
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only (as far as the values of ``per_model_usage`` are)."""
@@ -126,6 +135,7 @@ class Usage:
             "models_used": list(self.models_used),
             "per_model_usage": dict(self.per_model_usage),
             "per_model_turns": dict(self.per_model_turns),
+            "recorded_usd": self.recorded_usd,
             "recordings": list(self.recordings),
         }
 

@@ -323,6 +323,7 @@ class SuiteTrials:
             values=active.suite.placeholders.get(variant or "", {}),
             step_runner=make_runner,
             hooks=self._hooks_of(suite, variant, writer),
+            gateway=None if elsewhere else active.gateway(suite),
         )
 
     def _context(self, suite: Suite) -> RunnerContext:

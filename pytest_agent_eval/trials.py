@@ -328,7 +328,9 @@ class Trials:
             raise Stopped
         writer.append(result)
         if self._spending is not None:
-            self._spending.add(result.usage.cost_usd)
+            self._spending.add(result.usage.spent_usd)
+            if result.execution is not None:
+                self._spending.add(result.execution.asked.get("cost_usd"))
         return result
 
     def _spent(self) -> str:

@@ -1,4 +1,5 @@
-"""A provider of models on loopback: speaks the protocol of OpenAI's chat completions.
+"""A provider of models on loopback: speaks OpenAI's chat completions, its Responses API, and as
+much of Anthropic's messages as thinking takes.
 
 What it answers is decided by the test; that it is asked over real HTTP, by LiteLLM's real code, is
 the point of it.
@@ -19,7 +20,12 @@ __all__ = ["Answer", "Provider", "provider", "submit", "text"]
 
 @dataclass(frozen=True)
 class Answer:
-    """What is sent back: a message of the assistant, or an error when ``status`` is not 200."""
+    """What is sent back: a message of the assistant, or an error when ``status`` is not 200.
+
+    ``end`` is why it stopped: ``length``, ``content_filter``; of the Responses API also ``failed``, with
+    ``error`` as its code; of an error its code. ``items`` come before all else that the Responses API
+    puts out.
+    """
 
     content: str | None = None
     tool: str = ""
@@ -29,6 +35,10 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
     before: Callable[[], object] | None = None
     tokens: tuple[int, int] = (11, 7)
+    end: str = ""
+    refusal: str = ""
+    thinking: str = ""
+    items: tuple[Mapping[str, Any], ...] = ()
 
 
 Asked = Mapping[str, Any]
@@ -50,6 +60,7 @@ class Provider:
 
     Attributes:
         asked: the bodies of all requests, in order.
+        paths: of all requests.
         headers: of all requests.
     """
 
@@ -57,6 +68,7 @@ class Provider:
         self.reply = reply
         self.asked: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -73,10 +85,13 @@ class Provider:
                 with owner._lock:
                     owner.asked.append(asked)
                     owner.headers.append(dict(self.headers))
+                    owner.paths.append(self.path)
                 answer = owner.reply(asked)
                 if answer.before is not None:
                     answer.before()
-                body = json.dumps(owner._body(asked, answer)).encode()
+                form = {"responses": owner._response, "messages": owner._message}
+                made = form.get(self.path.rpartition("/")[2], owner._body)
+                body = json.dumps(made(asked, answer)).encode()
                 try:
                     self.send_response(answer.status)
                     for name, value in answer.headers.items():
@@ -95,11 +110,15 @@ class Provider:
 
     def _body(self, asked: Asked, answer: Answer) -> dict[str, Any]:
         if answer.status != 200:
-            return {"error": {"message": answer.error or "no", "type": "error", "code": None}}
+            return _error(answer)
         message: dict[str, Any] = {"role": "assistant", "content": answer.content}
         if answer.tool:
             function = {"name": answer.tool, "arguments": answer.arguments}
             message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
+        if answer.thinking:
+            message["reasoning_content"] = answer.thinking
+        if answer.refusal:
+            message["refusal"] = answer.refusal
         given, made = answer.tokens
         return {
             "id": "chatcmpl-1",
@@ -110,7 +129,7 @@ class Provider:
                 {
                     "index": 0,
                     "message": message,
-                    "finish_reason": "tool_calls" if answer.tool else "stop",
+                    "finish_reason": answer.end or ("tool_calls" if answer.tool else "stop"),
                 }
             ],
             "usage": {
@@ -118,6 +137,77 @@ class Provider:
                 "completion_tokens": made,
                 "total_tokens": given + made,
             },
+        }
+
+    def _response(self, asked: Asked, answer: Answer) -> dict[str, Any]:
+        if answer.status != 200:
+            return _error(answer)
+        items: list[Mapping[str, Any]] = [*answer.items]
+        if answer.thinking:
+            summary = [{"type": "summary_text", "text": answer.thinking}]
+            thought = {"type": "reasoning", "id": f"rs_{len(self.asked)}", "summary": summary}
+            hidden = "reasoning.encrypted_content" in asked.get("include", ())
+            items.append({**thought, **({"encrypted_content": "sealed"} if hidden else {})})
+        if answer.tool:
+            about = {"type": "function_call", "id": f"fc_{len(self.asked)}", "status": "completed"}
+            items.append(
+                {**about, "call_id": "call_1", "name": answer.tool, "arguments": answer.arguments}
+            )
+        if answer.content is not None or answer.refusal:
+            said: dict[str, Any] = {
+                "type": "output_text",
+                "text": answer.content,
+                "annotations": [],
+            }
+            said = {"type": "refusal", "refusal": answer.refusal} if answer.refusal else said
+            about = {"type": "message", "id": f"msg_{len(self.asked)}", "status": "completed"}
+            items.append({**about, "role": "assistant", "content": [said]})
+        given, made = answer.tokens
+        failed, reason = (
+            answer.end == "failed",
+            {"length": "max_output_tokens"}.get(answer.end, answer.end),
+        )
+        return {
+            "id": f"resp_{len(self.asked)}",
+            "object": "response",
+            "created_at": 1,
+            "status": (answer.end and ("failed" if failed else "incomplete")) or "completed",
+            "error": {"code": answer.error, "message": "it went wrong"} if failed else None,
+            "incomplete_details": {"reason": reason} if answer.end and not failed else None,
+            "model": asked["model"],
+            "output": items,
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            "usage": None
+            if failed
+            else {
+                "input_tokens": given,
+                "input_tokens_details": {"cached_tokens": 0},
+                "output_tokens": made,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": given + made,
+            },
+        }
+
+    def _message(self, asked: Asked, answer: Answer) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        if answer.thinking:
+            content.append({"type": "thinking", "thinking": answer.thinking, "signature": "signed"})
+        if answer.content:
+            content.append({"type": "text", "text": answer.content})
+        if answer.tool:
+            call = {"name": answer.tool, "input": json.loads(answer.arguments)}
+            content.append({"type": "tool_use", "id": "toolu_1", **call})
+        given, made = answer.tokens
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": asked["model"],
+            "content": content,
+            "stop_reason": "tool_use" if answer.tool else "end_turn",
+            "usage": {"input_tokens": given, "output_tokens": made},
         }
 
     def start(self) -> None:
@@ -128,6 +218,11 @@ class Provider:
         """Answer no more."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def _error(answer: Answer) -> dict[str, Any]:
+    code = answer.end or None
+    return {"error": {"message": answer.error or "no", "type": code or "error", "code": code}}
 
 
 @contextmanager

@@ -169,7 +169,8 @@ def _is_unknown(result: TrialResult) -> bool:
 def _keys(results: Sequence[TrialResult]) -> Iterator[str]:
     for result in results:
         yield from result.usage.recordings
-        for verdict in result.verdicts:
+        execution = () if result.execution is None else (result.execution,)
+        for verdict in (*execution, *result.verdicts):
             yield from verdict.asked.get("recordings", ())
 
 

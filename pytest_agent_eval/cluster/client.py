@@ -285,8 +285,14 @@ def _refuse(suite: Suite) -> None:
         )
     if asks_models(config):
         raise RunnerError(
-            "runner type litellm asks its model from this process, beside its recordings; a "
+            "a model is asked from this process, beside its recordings (litellm, responses-api); a "
             "cluster has neither",
+            lasting=True,
+        )
+    if suite.handlers:
+        raise RunnerError(
+            "questions and tool calls (inputs.tools) are answered in this process, beside the "
+            "answers; an agent on a cluster cannot ask here",
             lasting=True,
         )
     if config.execution.mode == "batch":

@@ -107,6 +107,8 @@ class Totals:
         duration_s, judging_s: seconds of agents' wall clock; of judging.
         judge_calls: calls of models by judges; ``judge_recorded`` of them read from recordings.
         judge_cost_usd: US dollars of the others; None when one is unknown.
+        answer_calls, answer_recorded, answer_cost_usd: the same of the model that answers agents'
+            questions.
     """
 
     trials: int = 0
@@ -122,6 +124,9 @@ class Totals:
     judge_calls: int = 0
     judge_recorded: int = 0
     judge_cost_usd: float | None = 0.0
+    answer_calls: int = 0
+    answer_recorded: int = 0
+    answer_cost_usd: float | None = 0.0
 
     @classmethod
     def of(cls, results: Iterable[TrialResult]) -> Totals:
@@ -129,6 +134,7 @@ class Totals:
         started = [result for result in results if result.execution is not None]
         costs = [r.usage.cost_usd for r in started if r.usage.cost_usd is not None]
         asked = [verdict.asked for r in started for verdict in r.verdicts if verdict.asked]
+        answers = [r.execution.asked for r in started if r.execution and r.execution.asked]
         return cls(
             trials=len(started),
             cost_usd=math.fsum(costs) if costs else None,
@@ -143,6 +149,9 @@ class Totals:
             judge_calls=sum(one.get("calls", 0) for one in asked),
             judge_recorded=sum(one.get("recorded", 0) for one in asked),
             judge_cost_usd=_all_known(one.get("cost_usd") for one in asked),
+            answer_calls=sum(one.get("calls", 0) for one in answers),
+            answer_recorded=sum(one.get("recorded", 0) for one in answers),
+            answer_cost_usd=_all_known(one.get("cost_usd") for one in answers),
         )
 
     @classmethod
@@ -164,6 +173,9 @@ class Totals:
             judge_calls=sum(part.judge_calls for part in parts),
             judge_recorded=sum(part.judge_recorded for part in parts),
             judge_cost_usd=_all_known(part.judge_cost_usd for part in parts),
+            answer_calls=sum(part.answer_calls for part in parts),
+            answer_recorded=sum(part.answer_recorded for part in parts),
+            answer_cost_usd=_all_known(part.answer_cost_usd for part in parts),
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -205,6 +205,7 @@ class _Batch:
             Attempt(shared, place.case, trial, place.directory, place.record) for place in places
         ]
         self._members: list[_Member] = []
+        self._asides: tuple[Mapping[str, Any], ...] = ()
         self._done: dict[str, Executed] = {}
 
     def results(self) -> list[Executed]:
@@ -228,6 +229,8 @@ class _Batch:
             notes += shared.hooks.notes()
         self._secrets = shared.secrets.and_of(begun.env)
         first = self._members[0]
+        # Told once, as the notes are. No case's answers are those of the batch.
+        interaction = first.attempt.interaction = shared.interactions.of_case(None)
         execution = yield from invoke(
             shared.runner,
             make_task(
@@ -246,16 +249,19 @@ class _Batch:
                 cancelled=cancelled,
                 secrets=self._secrets,
                 trial=self._trial,
+                interaction=interaction,
             ),
         )
         redact_logs(self._directory, self._secrets)
+        self._asides = tuple(interaction.take_events())
         execution = redacted_execution(execution, self._secrets)
         for member in self._members:
             member.attempt.where = workspace.directory
             member.attempt.handed = begun
         self._tell(*notes, *execution.notes)
         if execution.failure == "infrastructure":
-            self.refuse("infrastructure", execution.error, execution)
+            lasting = execution.lasting
+            self.refuse("infrastructure", execution.error, execution, lasting=lasting)
         else:
             self._divide(execution, workspace)
 
@@ -274,7 +280,9 @@ class _Batch:
         if execution is not None:
             for index, member in enumerate(self._members):
                 share = self._share(execution, execution.usage, index)
-                self._done[member.case.name] = member.attempt.refuse(kind, reason, share)
+                self._done[member.case.name] = member.attempt.refuse(
+                    kind, reason, share, lasting=lasting
+                )
 
     def _tell(self, *notes: str) -> None:
         """Once, not once for each case."""
@@ -345,7 +353,7 @@ class _Batch:
             # An agent that failed left what it left; its failure is what has to be told.
             self._tell(error.message)
             found = Attribution([[] for _ in self._members])
-        whole = Worked(execution, usage, None, {}, workspace, ())
+        whole = Worked(execution, usage, None, {}, workspace, (), self._asides)
         for index, member in enumerate(self._members):
             concluded = self._case(index, whole, collected, (verdict, kind), found)
             self._done[member.case.name] = concluded

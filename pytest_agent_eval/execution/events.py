@@ -21,11 +21,11 @@ __all__ = [
 ]
 
 EVENT_TYPES = frozenset(
-    {"message", "thinking", "tool_call", "tool_result", "error", "result", "other"}
+    {"message", "thinking", "tool_call", "tool_result", "question", "error", "result", "other"}
 )
 
-_TEXTS = ("agent", "text", "name", "id")
-_KEYS = frozenset({*_TEXTS, "input", "is_error", "raw", "result", "type"})
+_TEXTS = ("agent", "text", "name", "id", "answer")
+_KEYS = frozenset({*_TEXTS, "input", "is_error", "options", "raw", "result", "tier", "type"})
 
 
 def event_of(raw: Any, secrets: Secrets = NO_SECRETS) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pytest_agent_eval.baton import BATON
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import CaseError, RunnerError, TemplateError
+from pytest_agent_eval.execution.interaction import TrialInteraction
 from pytest_agent_eval.runners.base import Execution, Runner, Task
 
 __all__ = ["invoke"]
@@ -13,10 +14,23 @@ __all__ = ["invoke"]
 def invoke(runner: Runner, task: Task) -> Steps[Execution]:
     """What came of the task.
 
+    Args:
+        runner: carries it out.
+        task: its ``interaction`` is that of the trial.
+
     Raises:
         RunnerError: the agent could not be started, or the runner itself failed.
         CaseError, TemplateError: the task cannot be put into the runner's words.
     """
+    interaction = task.interaction
+    if isinstance(interaction, TrialInteraction):
+        interaction.begin(task)
+        execution = yield from _invoke(runner, task)
+        return interaction.concluded(execution)
+    return (yield from _invoke(runner, task))
+
+
+def _invoke(runner: Runner, task: Task) -> Steps[Execution]:
     try:
         # Asking whether it is a SteppedRunner would cost far more.
         steps = getattr(runner, "steps", None)

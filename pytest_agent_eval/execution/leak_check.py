@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.execution.events import read_events
 from pytest_agent_eval.execution.leaks import find_leaks, with_leaks
+from pytest_agent_eval.execution.record import EVENTS
 from pytest_agent_eval.execution.runtime import SuiteRuntime
 from pytest_agent_eval.results import TrialResult, Verdict
 
@@ -42,7 +45,7 @@ def leak_checked(
             directory,
             answers=config.dataset.answers,
             files=config.dataset.workspace.files,
-            texts=_told(shared, case, values),
+            texts=[*_told(shared, case, values), *_answered(shared, directory)],
         )
     except AgentEvalError as error:  # the agent has been paid for: this must not lose its work
         note = f"not looked for leaks: {error}"
@@ -68,3 +71,16 @@ def _told(shared: SuiteRuntime, case: Case, values: Mapping[str, Any] | None) ->
     more += [config.runner.system_prompt, config.execution.skill, config.dataset.schema_]
     more += [output.path for output in config.outputs]
     return [*texts, *(text for text in more if text)]
+
+
+def _answered(shared: SuiteRuntime, directory: str) -> list[str]:
+    """What the agent was answered when it asked, which may well stand in ``answers.yaml``."""
+    if not shared.interactions.handlers.answers_questions:
+        return []
+    try:
+        with open(os.path.join(directory, EVENTS), "rb") as stream:
+            events, _ = read_events(stream.read())
+    except FileNotFoundError:
+        return []
+    told = [event for event in events if event["type"] == "question"]
+    return [text for event in told for text in (event.get("text"), event.get("answer")) if text]

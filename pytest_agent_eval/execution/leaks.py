@@ -119,6 +119,7 @@ def with_leaks(verdict: Verdict, leaks: Sequence[Leak]) -> Verdict:
         passed=False,
         rationale=f"{leaks[0]}{more}",
         detail="\n\n".join(filter(None, ("\n".join(map(str, leaks[1:])), *before))),
+        asked=verdict.asked,
     )
 
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_agent_eval.cases.templates import Template, compile_template
+from pytest_agent_eval.execution.answerer import Answerer
+from pytest_agent_eval.execution.interaction import Interactions
 from pytest_agent_eval.execution.steps import StepPlan, plan_steps
 from pytest_agent_eval.execution.suite_hooks import SuiteHooks
 from pytest_agent_eval.execution.workspace import Contents
+from pytest_agent_eval.llm import Gateway, provider_name
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.runners.base import Runner
 from pytest_agent_eval.runners.environment import resolve_variables
 from pytest_agent_eval.suite.digests import execution_digest
+from pytest_agent_eval.suite.judge_models import answerer_model
 
 if TYPE_CHECKING:
     import threading
@@ -72,6 +76,7 @@ class SuiteRuntime:
         directory: the working directory of the session, which judges must leave as it is.
         steps: of the pipeline; empty without one.
         hooks: of the suite in this session; None where no hook is to run.
+        interactions: what agents are answered.
     """
 
     suite: Suite
@@ -96,6 +101,7 @@ class SuiteRuntime:
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
     steps: tuple[StepPlan, ...] = ()
     hooks: SuiteHooks | None = None
+    interactions: Interactions = field(default_factory=Interactions)
 
     @classmethod
     def of(
@@ -113,6 +119,7 @@ class SuiteRuntime:
         variables: Mapping[str, str] | None = None,
         step_runner: Callable[[Suite], Runner] | None = None,
         hooks: SuiteHooks | None = None,
+        gateway: Gateway | None = None,
     ) -> SuiteRuntime:
         """Work out what the trials of a suite share.
 
@@ -130,6 +137,7 @@ class SuiteRuntime:
             step_runner: makes the runner of a step that has a block ``runner`` of its own: it gets
                 the suite with that block in place of the suite's.
             hooks: of the suite in this session.
+            gateway: by which the answerer of questions is asked; None where it is not.
 
         Raises:
             TemplateError: a template that cannot be parsed.
@@ -140,6 +148,11 @@ class SuiteRuntime:
         caller = os.environ if variables is None else variables
         env, notes = resolve_variables(execution.env, caller, key="execution.env")
         steps, step_notes = plan_steps(suite, runner, step_runner, caller)
+        handlers = suite.handlers
+        answerer = answerer_model(suite, os.environ)
+        extra: dict[str, Any] = {"values": dict(values or {})}
+        if handlers:
+            extra["handlers"] = {**handlers.to_dict(), "model": answerer}
         return cls(
             suite=suite,
             config=config,
@@ -169,12 +182,16 @@ class SuiteRuntime:
                 model=model or config.models.skill or "",
                 variant=variant,
                 directory=suite.directory,
-                extra={"values": dict(values or {})},
+                extra=extra,
             ),
             directory=os.getcwd(),
             secrets=secrets_of(suite, caller),
             steps=steps,
             hooks=hooks,
+            interactions=Interactions(
+                handlers,
+                Answerer(gateway, provider_name(answerer)) if answerer and gateway else None,
+            ),
         )
 
 

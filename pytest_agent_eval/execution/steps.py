@@ -14,6 +14,7 @@ from pytest_agent_eval.errors import RunnerError
 from pytest_agent_eval.execution.collect import EVENTS_FILE, METRICS_FILE
 from pytest_agent_eval.execution.events import event_of, has_messages, last_message, read_events
 from pytest_agent_eval.execution.files import copy_file, read_file, walk
+from pytest_agent_eval.execution.interaction import TrialInteraction, with_asides
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.metrics import merge_usage, read_metrics
 from pytest_agent_eval.execution.names import clean_text, to_json
@@ -77,6 +78,7 @@ class Worked(NamedTuple):
         steps: id -> what ``record.json`` keeps of each step that ran.
         workspace: with what hooks did in it taken as given.
         notes: things worth telling.
+        asides: events of questions and denied calls, which the runner does not tell.
     """
 
     execution: Execution
@@ -85,6 +87,7 @@ class Worked(NamedTuple):
     steps: Mapping[str, Any]
     workspace: Workspace
     notes: tuple[str, ...]
+    asides: tuple[Mapping[str, Any], ...] = ()
 
 
 def plan_steps(
@@ -179,7 +182,7 @@ class Pipeline:
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
 
     def __post_init__(self) -> None:
-        self._usage = Usage()
+        self.usage = Usage()
         self._notes: list[str] = []
         self._events: list[Mapping[str, Any]] = []
         self._said: dict[str, dict[str, Any]] = {}
@@ -209,12 +212,10 @@ class Pipeline:
             execution,
             duration_s=self._seconds,
             events=tuple(self._events),
-            usage=self._usage,
+            usage=self.usage,
             notes=(),
         )
-        return Worked(
-            together, self._usage, failed, self._steps, self.workspace, tuple(self._notes)
-        )
+        return Worked(together, self.usage, failed, self._steps, self.workspace, tuple(self._notes))
 
     def _step(
         self, index: int, plan: StepPlan
@@ -229,7 +230,15 @@ class Pipeline:
                 with _Adopting(self, bool(self.hooks.config.before_step)):
                     handed = self.hooks.before_step(name, index, self.base.cancelled)
             task = self._task(plan, directory, handed)
-            execution = yield from invoke(plan.runner, task)
+            try:
+                execution = yield from invoke(plan.runner, task)
+            except RunnerError as error:  # what the steps before did and cost is kept
+                execution = Execution(
+                    exit_code=None,
+                    failure="infrastructure",
+                    error=str(error),
+                    lasting=error.lasting,
+                )
             redact_logs(directory, self.secrets)
             execution = redacted_execution(execution, self.secrets)
         finally:
@@ -281,7 +290,7 @@ class Pipeline:
             produced=True,
             directory=directory,
         )
-        self._usage = add_usage(self._usage, usage)
+        self.usage = add_usage(self.usage, usage)
         self._events += events
         self._seconds += execution.duration_s
         self._notes += [f"step {name}: {note}" for note in execution.notes]
@@ -325,6 +334,11 @@ class Pipeline:
         elif self.events and data is not None:
             events, told = read_events(data, secrets=self.secrets)
             self._notes += [f"step {step}: {note}" for note in told]
+        interaction = self.base.interaction
+        if isinstance(interaction, TrialInteraction):
+            asides = [event_of(event, self.secrets) for event in interaction.take_events()]
+            if asides and self.events:
+                events = with_asides(events, asides)
         return usage, events
 
     def _take(self, step: str, path: str, limit: int) -> bytes | None:

@@ -12,10 +12,17 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_agent_eval.deadline import DeadlineThread, Released, Steps
-from pytest_agent_eval.errors import CaseError, DocumentError, RunnerError, TemplateError
+from pytest_agent_eval.errors import (
+    AgentEvalError,
+    CaseError,
+    DocumentError,
+    RunnerError,
+    TemplateError,
+)
 from pytest_agent_eval.execution.collect import Collected, collect
 from pytest_agent_eval.execution.events import event_of
 from pytest_agent_eval.execution.hooks import Handed
+from pytest_agent_eval.execution.interaction import TrialInteraction, with_asides
 from pytest_agent_eval.execution.invocation import invoke
 from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.leak_check import leak_checked
@@ -42,6 +49,7 @@ from pytest_agent_eval.execution.workspace import (
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import FailureKind, TrialResult, Usage, Verdict
 from pytest_agent_eval.runners.base import Execution, Task
+from pytest_agent_eval.runners.interaction import UNATTENDED
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import Case
@@ -185,6 +193,8 @@ class Attempt:
         where: directory in which the agent works.
         digest: of the case.
         handed: what hooks have handed over.
+        spent: on steps before one that could not be carried out.
+        interaction: answers the agent.
     """
 
     def __init__(
@@ -202,12 +212,15 @@ class Attempt:
         self.record_path = record_path
         self.hooks: CaseHooks | None = None
         self.handed = Handed()
+        self.spent = Usage()
+        self.interaction: TrialInteraction | None = None
 
     def carry_out(self, workspace_root: str, cancelled: threading.Event) -> Steps[Executed]:
         """Everything but the judging; raises what the case or the runner does wrong."""
         case_directory = self.case.path
         files = case_manifest(case_directory)
         values = self.case.input()
+        self.interaction = self.shared.interactions.of_case(self.case)
         hooks = self.shared.hooks
         begun = hooks.begin(cancelled) if hooks is not None else Handed()
         name = workspace_name(
@@ -250,7 +263,11 @@ class Attempt:
                 left = stay.leave(still_running=still_running)
                 self.notes += left.notes
         if lost:
-            return self.refuse("infrastructure", execution.error, execution)
+            # Nobody judges it, and what was done and spent is worth knowing.
+            self._store(worked, worked.usage, Collected(), values, produced=False)
+            return self.refuse(
+                "infrastructure", execution.error, execution, lasting=execution.lasting
+            )
         if left is not None:
             collected = self._collect(left.workspace)
             collected = collected._replace(modified=collected.modified + len(left.deleted))
@@ -352,7 +369,8 @@ class Attempt:
         if not shared.steps:
             execution = yield from invoke(shared.runner, task)
             notes = execution.notes
-            return Worked(execution, execution.usage, None, {}, workspace, notes)
+            asides = tuple(self.interaction.take_events()) if self.interaction else ()
+            return Worked(execution, execution.usage, None, {}, workspace, notes, asides)
         pipeline = Pipeline(
             shared.steps,
             task,
@@ -365,7 +383,11 @@ class Attempt:
             events=traces.events,
             secrets=self.secrets,
         )
-        return (yield from pipeline.run())
+        try:
+            return (yield from pipeline.run())
+        except AgentEvalError:
+            self.spent = self.secrets.usage(pipeline.usage)
+            raise
 
     def _task(self, values: Mapping[str, Any], cancelled: threading.Event) -> Task:
         shared, case = self.shared, self.case.name
@@ -380,6 +402,7 @@ class Attempt:
             cancelled=cancelled,
             secrets=self.secrets,
             trial=self.trial,
+            interaction=self.interaction,
         )
 
     def _executed(
@@ -464,7 +487,10 @@ class Attempt:
     ) -> Record:
         """Write what is not yet in the trial's directory, and open its record."""
         execution, traces, secrets = worked.execution, self.shared.config.traces, self.secrets
-        events = execution.events if execution.events and traces.events else collected.events
+        told = execution.events if execution.events and traces.events else collected.events
+        events: Sequence[Mapping[str, Any]] = told
+        if worked.asides and traces.events:
+            events = with_asides(events, worked.asides)
         if events:
             path = os.path.join(self.directory, EVENTS)
             if os.path.lexists(path):
@@ -515,6 +541,8 @@ class Attempt:
         lasting: bool = False,
     ) -> Executed:
         """The result of a trial in which nothing can be said about the agent."""
+        if kind == "infrastructure":
+            reason = reason.replace("{case}", self.case.name)
         summary, _, detail = clean_text(reason).partition("\n")
         summary = summary or "the runner failed"
         result = self._result(
@@ -527,12 +555,19 @@ class Attempt:
             ),
             exit_code=execution.exit_code if execution else None,
             duration_s=execution.duration_s if execution else 0.0,
-            usage=execution.usage if execution else Usage(),
+            usage=execution.usage if execution else self.spent,
         )
         return Executed(result, None)
 
     def _result(self, **values: Any) -> TrialResult:
-        case = self.case
+        case, interaction = self.case, self.interaction
+        notes = self.notes
+        if interaction is not None:
+            notes = [*notes, *map(self.secrets.text, interaction.notes)]
+            asked = interaction.asked
+            if asked:
+                execution = values["execution"] or Verdict(EXECUTION, error=values["reason"])
+                values["execution"] = replace(execution, asked=asked)
         return TrialResult(
             suite=self.shared.suite_key,
             case=case.name,
@@ -545,7 +580,7 @@ class Attempt:
             started=self.started,
             workspace=self.workspace,
             record=self.record_path,
-            notes=tuple(clean_text(note) for note in self.notes),
+            notes=tuple(clean_text(note) for note in notes),
             case_digest=self.digest,
             execution_digest=self.shared.execution_digest,
             **values,
@@ -564,6 +599,7 @@ def make_task(
     cancelled: threading.Event,
     secrets: Secrets = NO_SECRETS,
     trial: int = 1,
+    interaction: TrialInteraction | None = None,
 ) -> Task:
     """What the runner of a suite is asked to do.
 
@@ -581,6 +617,7 @@ def make_task(
         cancelled: ends it early when set.
         secrets: what nothing that is stored may hold.
         trial: 1-based.
+        interaction: answers the agent.
     """
     config = shared.config
     return Task(
@@ -603,6 +640,7 @@ def make_task(
         values=shared.values,
         cancelled=cancelled,
         secrets=secrets,
+        interaction=interaction or UNATTENDED,
     )
 
 

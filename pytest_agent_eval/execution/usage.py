@@ -24,6 +24,7 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         models_used=tuple(dict.fromkeys((*first.models_used, *second.models_used))),
         per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
         per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
+        recorded_usd=_plus(first.recorded_usd, second.recorded_usd),
         recordings=tuple(dict.fromkeys((*first.recordings, *second.recordings))),
     )
 
@@ -56,6 +57,7 @@ def share_of(usage: Usage, index: int, count: int) -> Usage:
         num_turns=part(usage.num_turns),
         per_model_usage=part(usage.per_model_usage),
         per_model_turns=part(usage.per_model_turns),
+        recorded_usd=part(usage.recorded_usd),
     )
 
 

@@ -15,6 +15,7 @@ from pytest_agent_eval.errors import CaseError, RunnerError
 from pytest_agent_eval.execution.files import copy_file, hash_file, walk
 from pytest_agent_eval.execution.manifest import Manifest, changes
 from pytest_agent_eval.execution.names import printable
+from pytest_agent_eval.suite.tool_handlers import HANDLERS
 
 __all__ = [
     "OUTPUT",
@@ -233,12 +234,14 @@ class _Copier:
             raise CaseError(self.case, self._missing(entry))
         self.copy_below(self.source, path)
 
-    def copy_below(self, root: str, below: str, *, outside: str = "") -> None:
-        """A file or a directory at a relative path, but nothing that is below ``outside``."""
+    def copy_below(self, root: str, below: str, *, outside: str = "", but: str = "") -> None:
+        """A file or a directory at a relative path, but nothing that is below ``outside``, nor the
+        file at the relative path ``but``.
+        """
         linked = False
         for path, status in walk(root, below=below):
             full = os.path.join(root, path)
-            if outside and f"{full}/".startswith(f"{outside}/"):
+            if path == but or (outside and f"{full}/".startswith(f"{outside}/")):
                 continue
             linked = linked or below == path or below.startswith(f"{path}/")
             self._copy(path, status, full)
@@ -307,4 +310,6 @@ def _copy_project(copier: _Copier, contents: Contents) -> None:
             raise RunnerError(f"{where}; expected a path below the suite's directory", lasting=True)
         if not os.path.lexists(os.path.join(root, path)):
             raise RunnerError(f"{where}, which does not exist in {root}", lasting=True)
-        copier.copy_below(root, "" if path == os.curdir else path, outside=dataset)
+        if path == HANDLERS:
+            raise RunnerError(f"{where}: this hands the agent the answers", lasting=True)
+        copier.copy_below(root, "" if path == os.curdir else path, outside=dataset, but=HANDLERS)

@@ -21,6 +21,7 @@ from pytest_agent_eval.judges.question import (
 )
 from pytest_agent_eval.judges.verdict import error_verdict
 from pytest_agent_eval.llm import AnswerForm, Gateway, ModelReply, ModelRequest, provider_name
+from pytest_agent_eval.llm.accounting import asked_of
 from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
 
@@ -142,7 +143,7 @@ class LlmJudge:
                     raw = error.raw
                     replies += error.replies
                 verdict = error_verdict(self._name, str(error), detail=raw)
-                return replace(verdict, asked=_asked(replies)) if replies else verdict
+                return replace(verdict, asked=asked_of(replies)) if replies else verdict
             answers.append(answered.value)
             replies += answered.replies
         return _verdict(self._name, answers, replies)
@@ -175,27 +176,4 @@ def _form(kind: str, score_range: Sequence[float] | None) -> AnswerForm:
 def _verdict(name: str, answers: Sequence[Answer], replies: Sequence[ModelReply]) -> Verdict:
     """One verdict of all samples."""
     found = sampled(answers)
-    return Verdict(name, found.value, found.rationale, asked={**_asked(replies), **found.spread})
-
-
-def _asked(replies: Sequence[ModelReply]) -> dict[str, Any]:
-    return {
-        "model": replies[-1].model,
-        "calls": len(replies),
-        "recorded": sum(reply.recorded for reply in replies),
-        "recordings": [key for reply in replies for key in reply.usage.recordings],
-        **_totals(replies),
-    }
-
-
-def _totals(replies: Sequence[ModelReply]) -> dict[str, Any]:
-    """Tokens of all calls and US dollars of those that were made now; None: unknown."""
-    totals: dict[str, Any] = {}
-    for key, counted in (
-        ("cost_usd", [reply for reply in replies if not reply.recorded]),
-        ("input_tokens", replies),
-        ("output_tokens", replies),
-    ):
-        found = [getattr(reply.usage, key) for reply in counted]
-        totals[key] = None if None in found else sum(found)
-    return totals
+    return Verdict(name, found.value, found.rationale, asked={**asked_of(replies), **found.spread})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pytest_agent_eval.judges.material import fenced
+from pytest_agent_eval.llm.fences import fenced
 
 __all__ = ["CONTEXT", "OUTPUT", "QUESTION", "Limits", "Staged", "remove_tree", "stage"]
 

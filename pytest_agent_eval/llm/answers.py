@@ -62,10 +62,11 @@ def submitted(reply: ModelReply, form: AnswerForm) -> Iterator[Mapping[str, Any]
 def objects_in(text: str) -> list[Mapping[str, Any]]:
     """The JSON objects in a text that are part of no other, in order.
 
-    A comma before a closing bracket, which models like to write, does no harm.
+    A comma before a closing bracket and a line break within a string, which models like to write,
+    do no harm.
     """
     text = text[-_LONGEST:]
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(strict=False)
     found: list[Mapping[str, Any]] = []
     mended = 0
     at = text.find("{")
@@ -95,7 +96,7 @@ def _mended(text: str, start: int) -> tuple[Mapping[str, Any], int] | None:
         depth += (word in "{[") - (word in "}]")
         if depth == 0:
             try:
-                return json.loads("".join(parts)), token.end()
+                return json.loads("".join(parts), strict=False), token.end()
             except (ValueError, RecursionError):
                 return None
     return None

@@ -9,7 +9,12 @@ from pytest_agent_eval.errors import AgentEvalError
 if TYPE_CHECKING:
     from pytest_agent_eval.llm.request import ModelReply
 
-__all__ = ["MissingRecording", "ModelError", "NoAnswer", "ProviderError"]
+__all__ = ["UNFIT", "MissingRecording", "ModelError", "NoAnswer", "ProviderError"]
+
+UNFIT = frozenset(
+    {"content_filter", "content_policy_violation", "context_length_exceeded", "invalid_prompt"}
+)
+"""OpenAI's codes for questions that are taken from nobody."""
 
 
 class ModelError(AgentEvalError):
@@ -18,11 +23,14 @@ class ModelError(AgentEvalError):
     Args:
         message: one sentence.
         lasting: it will be so again: a wrong key, a model that does not exist.
+        unfit: the question is one that the provider takes from nobody: it is too long for the
+            model, or against the provider's rules.
     """
 
-    def __init__(self, message: str, *, lasting: bool = False) -> None:
+    def __init__(self, message: str, *, lasting: bool = False, unfit: bool = False) -> None:
         super().__init__(message)
         self.lasting = lasting
+        self.unfit = unfit
 
 
 class MissingRecording(ModelError):
@@ -51,6 +59,7 @@ class ProviderError(Exception):
         status: of HTTP, or None when there was no answer at all.
         transient: it may work later.
         retry_after: seconds that the provider asks to wait, or None.
+        unfit: as of :class:`ModelError`.
     """
 
     def __init__(
@@ -60,8 +69,10 @@ class ProviderError(Exception):
         status: int | None = None,
         transient: bool = False,
         retry_after: float | None = None,
+        unfit: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.transient = transient
         self.retry_after = retry_after
+        self.unfit = unfit

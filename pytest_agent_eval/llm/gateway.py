@@ -85,20 +85,30 @@ class Gateway:
         with contextlib.suppress(ProviderError):  # it is said where a model is asked
             self._process.start()
 
-    def ask(self, request: ModelRequest, *, asker: str, timeout: float) -> ModelReply:
+    def ask(
+        self,
+        request: ModelRequest,
+        *,
+        asker: str,
+        timeout: float,
+        case: str = "",
+        api_base: str = "",
+    ) -> ModelReply:
         """Put one question.
 
         Args:
             request: the question.
             asker: who wants to know, for messages: ``case late-parcel, judge tone``.
             timeout: seconds for all tries together.
+            case: about which it is, where that is known.
+            api_base: of the server; empty for that of the gateway.
 
         Raises:
             MissingRecording: it is not recorded, and must not be asked live.
             ModelError: the model cannot be asked.
         """
         if self.mode == "live":
-            return self._live(request, timeout)
+            return self._live(request, timeout, api_base)
         key = self.recordings.key(request)
         with self._one(key):  # the same question from two trials is asked once
             if self.mode != "record":
@@ -106,8 +116,8 @@ class Gateway:
                 if known is not None:
                     return _recorded_as(known, key)
             if self._offline:
-                raise MissingRecording(self._missing(key, asker), lasting=True)
-            reply = self._live(request, timeout)
+                raise MissingRecording(self._missing(key, asker, case), lasting=True)
+            reply = self._live(request, timeout, api_base)
             self.recordings.store(request, reply)
             return _recorded_as(reply, key)
 
@@ -118,6 +128,7 @@ class Gateway:
         *,
         asker: str,
         timeout: float,
+        case: str = "",
     ) -> Answered[T]:
         """Put a question whose answer has a form; a reply without one is asked for again, once.
 
@@ -127,6 +138,7 @@ class Gateway:
                 a sentence, where it does not fit.
             asker: as of :meth:`ask`.
             timeout: seconds for all of it.
+            case: as of :meth:`ask`.
 
         Raises:
             NoAnswer: neither reply held an answer.
@@ -140,7 +152,7 @@ class Gateway:
         wrong = ""
         for _ in range(2):
             left = max(deadline - time.monotonic(), 0.001)
-            reply = self.ask(request, asker=asker, timeout=left)
+            reply = self.ask(request, asker=asker, timeout=left, case=case)
             questions.append(request)
             replies.append(reply)
             wrong = ""
@@ -163,11 +175,11 @@ class Gateway:
 
     # -- live ------------------------------------------------------------------------------
 
-    def _live(self, request: ModelRequest, timeout: float) -> ModelReply:
+    def _live(self, request: ModelRequest, timeout: float, api_base: str) -> ModelReply:
         deadline = time.monotonic() + timeout
         for attempt in range(1, TRIES + 1):
             try:
-                reply = self._call(request, deadline)
+                reply = self._call(request, deadline, api_base or self._api_base)
             except ProviderError as error:
                 wait = _wait(attempt, error.retry_after)
                 late = time.monotonic() + wait >= deadline
@@ -179,18 +191,19 @@ class Gateway:
                 return replace(reply, date=now)
         raise AssertionError("unreachable")
 
-    def _call(self, request: ModelRequest, deadline: float) -> ModelReply:
+    def _call(self, request: ModelRequest, deadline: float, api_base: str) -> ModelReply:
         """One try, in the most binding form that the model's server understands."""
         if request.answer is None:
             tools = {"tools": list(request.tools)} if request.tools else {}
-            return self._send(request, request.messages, tools, deadline)
+            return self._send(request, request.messages, tools, deadline, api_base)
         first: ProviderError | None = None
         start = self._rungs.get(request.model, 0)
         for number in range(start, len(LADDER)):
             rung = LADDER[number]
             messages = _with_instruction(request.messages, instruction(request.answer, rung))
             try:
-                reply = self._send(request, messages, wanted(request.answer, rung), deadline)
+                form = wanted(request.answer, rung)
+                reply = self._send(request, messages, form, deadline, api_base)
             except ProviderError as error:
                 first = first or error
                 # Servers refuse what they do not know in many ways, also as an error of their own.
@@ -208,13 +221,15 @@ class Gateway:
         messages: tuple[Mapping[str, Any], ...],
         more: Mapping[str, Any],
         deadline: float,
+        api_base: str,
     ) -> ModelReply:
         return self._process.call(
             request.model,
             messages,
             timeout=max(deadline - time.monotonic(), 0.001),
-            api_base=self._api_base,
+            api_base=api_base,
             parameters={**request.parameters, **more},
+            protocol=request.protocol,
         )
 
     def _failed(
@@ -224,7 +239,8 @@ class Gateway:
         if error.transient and late and tries < TRIES:
             often += ", and there was no time for another"
         message = f"{request.model} could not be asked{often}: {error}"
-        return ModelError(self._secrets.text(message), lasting=not error.transient)
+        said = self._secrets.text(message)
+        return ModelError(said, lasting=not error.transient, unfit=error.unfit)
 
     # -- recordings ------------------------------------------------------------------------
 
@@ -232,11 +248,12 @@ class Gateway:
         with self._lock:
             return self._asking.setdefault(key, threading.Lock())
 
-    def _missing(self, key: str, asker: str) -> str:
+    def _missing(self, key: str, asker: str, case: str) -> str:
         why = "CI is set" if self.mode == "auto" else "--agent-eval-llm replay"
+        picks = f"-k {case}" if case else "(-k picks cases)"
         return (
             f"{asker}: a call of a model is not recorded, and none is made ({why}); record it: "
-            f"pytest --agent-eval --agent-eval-llm record (-k picks cases); it would be "
+            f"pytest --agent-eval --agent-eval-llm record {picks}; it would be "
             f"{self.recordings.path(key)}"
         )
 

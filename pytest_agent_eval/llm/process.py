@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from pytest_agent_eval.llm.errors import ProviderError
-from pytest_agent_eval.llm.request import ModelReply, ToolCall
+from pytest_agent_eval.llm.request import ModelReply, Protocol, ToolCall
 from pytest_agent_eval.results import Usage
 
 __all__ = ["ModelProcess"]
@@ -62,6 +62,7 @@ class ModelProcess:
         timeout: float,
         api_base: str = "",
         parameters: Mapping[str, Any],
+        protocol: Protocol = "chat",
     ) -> ModelReply:
         """Ask a model once, without any retry; the arguments are those of ``provider.call``.
 
@@ -74,6 +75,7 @@ class ModelProcess:
             "timeout": timeout,
             "api_base": api_base,
             "parameters": dict(parameters),
+            "protocol": protocol,
         }
         number, call = self._send(asked)
         end = time.monotonic() + timeout + _GRACE_S
@@ -184,6 +186,7 @@ def _reply(said: Mapping[str, Any]) -> ModelReply:
         **{
             **said,
             "tool_calls": tuple(ToolCall(**one) for one in said["tool_calls"]),
+            "parts": tuple(said["parts"]),
             "usage": Usage(
                 **{**usage, "models_used": tuple(usage["models_used"]), "recordings": ()}
             ),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_agent_eval.llm.errors import ProviderError
-from pytest_agent_eval.llm.request import ModelReply, ToolCall
-from pytest_agent_eval.results import Usage
+from pytest_agent_eval.llm.errors import UNFIT, ProviderError
+from pytest_agent_eval.llm.replies import chat_reply, responses_reply
+from pytest_agent_eval.llm.request import ModelReply, Protocol
 
 __all__ = ["call", "load"]
 
@@ -18,6 +20,10 @@ _SWITCHES = {
     "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file into the environment
 }
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_UNFIT = frozenset({"ContextWindowExceededError", "ContentPolicyViolationError"})
+_PREFIXES = re.compile(r"(?:(?:litellm\.)?\w*(?:Error|Timeout): )+")
+_SPENT = "insufficient_quota"
+"""OpenAI's word for an account that has to be paid before anything else helps; status 429."""
 
 
 def load() -> Any:
@@ -37,15 +43,17 @@ def call(
     timeout: float,
     api_base: str = "",
     parameters: Mapping[str, Any],
+    protocol: Protocol = "chat",
 ) -> ModelReply:
     """Ask a model once, without any retry.
 
     Args:
         model: ``provider/model``.
-        messages: in the form of OpenAI's chat completions.
+        messages: in the form of the protocol.
         timeout: seconds.
         api_base: of the server; empty for the provider's own, or what its variables say.
         parameters: all else that is sent.
+        protocol: OpenAI's chat completions, or its Responses API.
 
     Raises:
         ProviderError: no reply came.
@@ -55,54 +63,25 @@ def call(
     if api_base:
         options["api_base"] = api_base
     try:
-        response = litellm.completion(
-            model=model, messages=[dict(message) for message in messages], **options
-        )
-        return _reply(response, model)
+        said = [dict(message) for message in messages]
+        if protocol == "responses":
+            return responses_reply(litellm.responses(input=said, model=model, **options), model)
+        return chat_reply(litellm.completion(model=model, messages=said, **options), model)
+    except ProviderError:
+        raise
     except Exception as error:
         raise _failed(error, litellm, model) from None
-
-
-def _reply(response: Any, model: str) -> ModelReply:
-    choice = response.choices[0]
-    message = choice.message
-    calls = tuple(
-        ToolCall(one.id or "", one.function.name or "", one.function.arguments or "")
-        for one in message.tool_calls or ()
-    )
-    answered = response.model or model
-    return ModelReply(
-        text=message.content or "",
-        tool_calls=calls,
-        usage=_usage(response, answered),
-        model=answered,
-        finish=choice.finish_reason or "",
-    )
-
-
-def _usage(response: Any, model: str) -> Usage:
-    usage = getattr(response, "usage", None)
-    hidden: Mapping[str, Any] = getattr(response, "_hidden_params", None) or {}
-    details = getattr(usage, "prompt_tokens_details", None)
-    cost: float | None = hidden.get("response_cost")  # unknown where it knows no price
-    return Usage(
-        cost_usd=cost,
-        input_tokens=getattr(usage, "prompt_tokens", None),
-        output_tokens=getattr(usage, "completion_tokens", None),
-        cache_read_tokens=getattr(details, "cached_tokens", None),
-        cache_create_tokens=getattr(usage, "cache_creation_input_tokens", None),
-        model=model,
-        models_used=(model,),
-    )
 
 
 def _failed(error: Exception, litellm: Any, model: str) -> ProviderError:
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     kind = type(error).__name__
+    said, code = _said(error)
     # A refused connection comes as a server error of 500, and so does a reply that is none.
     transient = status in _TRANSIENT or kind in ("Timeout", "APIConnectionError")
-    message = _sentence(error, kind)
+    transient = transient and code != _SPENT
+    message = f"{kind}: {said}" if said else kind
     if transient and status != 429 and (missing := _missing_keys(litellm, model)):
         # Some clients call it an error of the server when they have no key.
         transient = False
@@ -112,6 +91,7 @@ def _failed(error: Exception, litellm: Any, model: str) -> ProviderError:
         status=status,
         transient=transient,
         retry_after=_retry_after(error),
+        unfit=kind in _UNFIT or code in UNFIT,
     )
 
 
@@ -124,13 +104,22 @@ def _missing_keys(litellm: Any, model: str) -> list[str]:
     return [] if known["keys_in_environment"] else [*known["missing_keys"]]
 
 
-def _sentence(error: Exception, kind: str) -> str:
-    """Its first line without the words that LiteLLM puts before it."""
-    text = str(error).strip().split("\n", 1)[0]
-    for prefix in ("litellm.", f"{kind}: "):
-        text = text.removeprefix(prefix)
-    text = text.removeprefix(f"{kind}: ")
-    return f"{kind}: {text}" if text else kind
+def _said(error: Exception) -> tuple[str, str]:
+    """What the provider says, in one line without the words that LiteLLM puts before it, and its
+    code for it; either may be empty.
+    """
+    text = str(error).strip()
+    if prefix := _PREFIXES.match(text):
+        text = text[prefix.end() :]
+    code = getattr(error, "code", None)
+    before, brace, after = text.partition("{")
+    try:
+        body = json.loads(brace + after)["error"]
+        code = body.get("code") or code
+        text = before + body["message"]
+    except (ValueError, LookupError, TypeError, AttributeError):  # no JSON of that form in it
+        pass
+    return text.split("\n", 1)[0], code if isinstance(code, str) else ""
 
 
 def _retry_after(error: Exception) -> float | None:

@@ -29,6 +29,8 @@ VERSION = 1
 
 _TEMPORARY = ".recording-"
 _USAGE = ("cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_create_tokens")
+_SELDOM = ("thinking", "refused", "parts")
+"""Of a reply, and in a file only where there is something in them."""
 
 
 class Recordings:
@@ -67,16 +69,18 @@ class Recordings:
             ModelError: it cannot be written.
         """
         asked = self._secrets.value(request.to_dict())
+        said: dict[str, Any] = {
+            "text": reply.text,
+            "tool_calls": [call.to_dict() for call in reply.tool_calls],
+            "finish": reply.finish,
+        }
+        for name in _SELDOM:
+            if value := getattr(reply, name):
+                said[name] = value
         data = {
             "v": VERSION,
             "request": asked,
-            "reply": self._secrets.value(
-                {
-                    "text": reply.text,
-                    "tool_calls": [call.to_dict() for call in reply.tool_calls],
-                    "finish": reply.finish,
-                }
-            ),
+            "reply": self._secrets.value(said),
             "usage": {name: getattr(reply.usage, name) for name in _USAGE},
             "model": reply.model,
             "date": reply.date,
@@ -129,7 +133,8 @@ def read_recording(path: Path) -> ModelReply:
     try:
         data = json.loads(text)
         if data["v"] != VERSION:
-            raise ModelError(f"{path}: a recording of version {data['v']}, not {VERSION}")
+            message = f"{path}: a recording of version {data['v']}, not {VERSION}"
+            raise ModelError(message, lasting=True)
         if data["digest"] != _digest(data) or canonical_digest(data["request"]) != path.stem:
             message = "is not the recording of its request: it was edited or renamed; delete it"
             raise ModelError(f"{path}: {message} and record it again", lasting=True)
@@ -144,6 +149,9 @@ def read_recording(path: Path) -> ModelReply:
             model=_text(data["model"]),
             date=_text(data["date"]),
             finish=_text(reply["finish"]),
+            thinking=_text(reply.get("thinking", "")),
+            refused=reply.get("refused", False) is True,
+            parts=tuple({**part} for part in reply.get("parts", ())),
             recorded=True,
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

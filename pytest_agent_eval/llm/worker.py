@@ -43,6 +43,7 @@ def _answer(asked: dict[str, Any], answers: TextIO, lock: threading.Lock) -> Non
                 "status": error.status,
                 "transient": error.transient,
                 "retry_after": error.retry_after,
+                "unfit": error.unfit,
             }
         }
     except BaseException as error:

@@ -33,6 +33,7 @@ _KINDS = {
     "case": "the case cannot be used",
 }
 _HOOK = re.compile(r"hooks\.\w+\b")
+_UNRECORDED = "the agent: a call of a model is not recorded"
 _STORING = "the trial cannot be stored"
 _RATIONALE_LINES = 4
 _INPUT_LINES = 8
@@ -95,6 +96,8 @@ def _infrastructure(result: TrialResult) -> str:
     """What failed; the agent may have worked by then."""
     if _HOOK.match(result.reason):
         return "a hook failed (infrastructure)"
+    if _UNRECORDED in result.reason:
+        return "a recording is missing"
     if result.execution is not None and not result.execution.error:
         return "the trial could not be judged (infrastructure)"
     if result.duration_s or result.reason.startswith(_STORING):

@@ -9,7 +9,7 @@ from typing import Literal
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
-from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, Totals
+from pytest_agent_eval.evidence.summary import SuiteSummary, Summary
 from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
@@ -196,17 +196,20 @@ def _usage(suite: SuiteSummary) -> str:
         parts.append(f"{read} tokens in, {written} out")
     parts.append(f"{seconds(totals.duration_s)} of agent time, {seconds(totals.judging_s)} judging")
     if totals.judge_calls:
-        parts.append(_asked(totals))
+        calls = (totals.judge_calls, totals.judge_recorded, totals.judge_cost_usd)
+        parts.append(_asked("judges' models", *calls))
+    if totals.answer_calls:
+        calls = (totals.answer_calls, totals.answer_recorded, totals.answer_cost_usd)
+        parts.append(_asked("the model that answers agents", *calls))
     return ", ".join(parts)
 
 
-def _asked(totals: Totals) -> str:
+def _asked(whom: str, calls: int, recorded: int, cost_usd: float | None) -> str:
     """``28 calls of judges' models (20 recorded, $0.01)``."""
-    calls, recorded = totals.judge_calls, totals.judge_recorded
-    said = f"{count(calls, 'call')} of judges' models"
+    said = f"{count(calls, 'call')} of {whom}"
     if recorded == calls:
         return f"{said} ({'all ' if calls > 1 else ''}recorded)"
-    cost = "cost unknown" if totals.judge_cost_usd is None else money(totals.judge_cost_usd)
+    cost = "cost unknown" if cost_usd is None else money(cost_usd)
     return f"{said} ({f'{recorded} recorded, ' if recorded else ''}{cost})"
 
 

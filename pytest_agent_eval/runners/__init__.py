@@ -50,6 +50,12 @@ def _litellm(context: RunnerContext) -> Runner:
     return LitellmRunner(context)
 
 
+def _responses(context: RunnerContext) -> Runner:
+    from pytest_agent_eval.runners.responses_api import ResponsesRunner
+
+    return ResponsesRunner(context)
+
+
 BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
     {
         "cli": _command,
@@ -57,6 +63,7 @@ BUILTIN: Mapping[str, RunnerType] = MappingProxyType(
         "claude-code": _claude_code,
         "codex": _codex,
         "litellm": _litellm,
+        "responses-api": _responses,
     }
 )
 """Name of ``runner.type`` -> what makes the runner. Imported when a suite asks for it."""

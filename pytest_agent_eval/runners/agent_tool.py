@@ -146,7 +146,7 @@ class AgentTool:
         Raises:
             RunnerError: it is missing, could not be started, or refused its arguments.
         """
-        whole = agent_environment(task, {**self._base, **env}, self._env)
+        whole = self.environment(task, env)
         path = whole.get("PATH", os.defpath)
         if shutil.which(self.program, path=path) is None:
             raise RunnerError(
@@ -178,6 +178,10 @@ class AgentTool:
                 "are missing",
             )
         return outcome, lines, notes
+
+    def environment(self, task: Task, env: Mapping[str, str]) -> dict[str, str]:
+        """The agent's environment; the arguments are those of :meth:`run`."""
+        return agent_environment(task, {**self._base, **env}, self._env)
 
     def _refusal(self, outcome: ProcessOutcome, stdout: str, stderr: str) -> str:
         said = read_tail(stderr, _SAID_BYTES).strip() or read_tail(stdout, _SAID_BYTES).strip()

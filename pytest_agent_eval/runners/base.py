@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from pytest_agent_eval.redaction import NO_SECRETS, Secrets
 from pytest_agent_eval.results import Usage
+from pytest_agent_eval.runners.interaction import UNATTENDED, Decision, Interaction, Question
 
 if TYPE_CHECKING:
     from pytest_agent_eval.deadline import Steps
@@ -46,6 +48,8 @@ class Task:
         values: extra command placeholders (of a variant).
         secrets: what no file that the runner leaves in ``log_dir`` may hold.
         cancelled: set when the session wants the trial to end; a runner that can end early should.
+        interaction: answers in place of a user. A Python agent uses :meth:`ask`,
+            :meth:`ask_async` and :meth:`check_tool`.
     """
 
     input: Mapping[str, Any]
@@ -67,11 +71,57 @@ class Task:
     values: Mapping[str, str] = field(default_factory=dict)
     secrets: Secrets = field(default=NO_SECRETS, repr=False)
     cancelled: threading.Event = field(default_factory=threading.Event)
+    interaction: Interaction = field(default=UNATTENDED, repr=False)
 
     @property
     def text(self) -> str:
         """What the agent is told: the prompt, or the skill's arguments."""
         return self.prompt or self.arguments
+
+    def ask(self, question: str, options: Sequence[str] = (), *, multi: bool = False) -> str:
+        """Ask the user; a suite's handler of questions answers (``inputs.tools``).
+
+        Without such a handler the answer is the first option, or ``yes``. It may wait for a model:
+        an ``async`` agent uses :meth:`ask_async`.
+
+        Args:
+            question: the question.
+            options: the answers there are; empty: any text answers it.
+            multi: several options may be chosen.
+
+        Returns:
+            One of the options, several of them joined by ``", "``, or a text.
+
+        Raises:
+            RunnerError: a call of a model is not recorded and must not be made, or the session
+                stops. The trial is an error then, whatever the agent does.
+        """
+        if _runs_in_a_loop():
+            raise RuntimeError(
+                "task.ask may wait for a model, and all async agents would wait with it: use "
+                "await task.ask_async(...)"
+            )
+        return self.interaction.ask(Question(question, tuple(options), multi))
+
+    async def ask_async(
+        self, question: str, options: Sequence[str] = (), *, multi: bool = False
+    ) -> str:
+        """As :meth:`ask`, for an ``async`` agent."""
+        from pytest_agent_eval.event_loop import in_a_thread
+
+        asked = Question(question, tuple(options), multi)
+        return await in_a_thread(lambda: self.interaction.ask(asked))
+
+    def check_tool(self, name: str, input: Any = None) -> Decision:
+        """Whether the agent may call a tool, as the suite's handlers say (``inputs.tools``).
+
+        A call that is denied is told in the record: the agent need not tell it.
+
+        Args:
+            name: of the tool, as Claude Code's are called: ``Bash``, ``Write``.
+            input: what it is called with, of JSON types: ``{"command": "ls"}``.
+        """
+        return self.interaction.check_tool(name, {} if input is None else input)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +136,10 @@ class Execution:
         failure: by evidence, not by exit status alone; None when the agent worked (a non-zero
             exit status is judged by the caller, who knows ``allow_exit_codes``).
         error: one sentence for ``failure``; may hold more lines (a traceback of the user's code).
+            In that of an infrastructure failure ``{case}`` becomes the case's name, which a runner
+            does not know.
+        lasting: of an infrastructure failure: it would be the same again, so that it is not tried
+            again.
         duration_s: seconds of wall clock.
         events: in the form documented for judges, or empty. ``events.jsonl`` in the output
             directory is read by the caller when this is empty.
@@ -106,6 +160,7 @@ class Execution:
     usage: Usage = field(default_factory=Usage)
     notes: tuple[str, ...] = ()
     still_running: bool = False
+    lasting: bool = False
     recorded: int = 0
     paid_usd: float | None = None
 
@@ -166,3 +221,8 @@ class RunnerContext:
 
 RunnerType = Callable[[RunnerContext], Runner]
 """Makes a runner for a suite. Raises RunnerError when it cannot be made."""
+
+
+def _runs_in_a_loop() -> bool:
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None

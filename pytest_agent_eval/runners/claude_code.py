@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pytest_agent_eval.errors import RunnerError
@@ -15,6 +16,7 @@ from pytest_agent_eval.runners.agent_tool import (
     own_settings,
 )
 from pytest_agent_eval.runners.base import Execution, RunnerContext, Task
+from pytest_agent_eval.runners.claude_interception import Interception, with_hook
 from pytest_agent_eval.runners.claude_story import ClaudeStory
 from pytest_agent_eval.runners.path_rules import claude_rules
 
@@ -66,23 +68,48 @@ class ClaudeCodeRunner:
         """Run it once.
 
         Raises:
-            RunnerError: it is missing or refuses its arguments, is asked nothing, or does not know
-                the skill.
+            RunnerError: it is missing or refuses its arguments, is asked nothing, does not know
+                the skill, or has no hooks although the suite's handlers need one.
         """
         env = {}
         if task.subagent_model:
             env["CLAUDE_CODE_SUBAGENT_MODEL"] = bare_model(task.subagent_model, *_PROVIDERS)
-        outcome, lines, notes = self._tool.run(task, list(self._arguments(task)), env)
-        story = ClaudeStory(lines)
-        if task.skill and not task.prompt and story.lacks(task.skill):
+        if not task.interaction.patterns:
+            return self._ran(task, env, self._settings)
+        if self._settings.get("disableAllHooks"):
             raise RunnerError(
-                f"execution.skill: Claude Code knows no skill {task.skill} in the workspace; list "
+                "runner.settings.disableAllHooks: the handlers of inputs.tools need a hook",
+                lasting=True,
+            )
+        with Interception(task, self._tool.environment(task, env)) as interception:
+            settings = with_hook(self._settings, interception.command, task)
+            watched = replace(task, cancelled=interception.ends)
+            execution = self._ran(watched, env, settings, interception)
+        error = interception.error
+        if error is None:
+            return execution
+        return replace(execution, failure="infrastructure", error=str(error), lasting=error.lasting)
+
+    def _ran(
+        self,
+        task: Task,
+        env: Mapping[str, str],
+        settings: Mapping[str, Any],
+        interception: Interception | None = None,
+    ) -> Execution:
+        outcome, lines, notes = self._tool.run(task, list(self._arguments(task, settings)), env)
+        story = ClaudeStory(lines, interception.denied if interception is not None else ())
+        command = _command(task)
+        if command and story.lacks(command):
+            key = "prompt" if task.prompt else "skill"
+            raise RunnerError(
+                f"execution.{key}: Claude Code knows no skill {command} in the workspace; list "
                 "the files it is made of in dataset.workspace.files or runner.plugin_dirs",
                 lasting=True,
             )
         return ended_execution(task, outcome, story, notes)
 
-    def _arguments(self, task: Task) -> Iterator[str]:
+    def _arguments(self, task: Task, settings: Mapping[str, Any]) -> Iterator[str]:
         yield from ("--print", "--output-format", "stream-json", "--verbose")
         yield "--no-session-persistence"
         yield from ("--max-budget-usd", f"{max(task.max_budget_usd, _LEAST_USD):.6f}")
@@ -96,9 +123,21 @@ class ClaudeCodeRunner:
             yield from ("--permission-mode", self._permission_mode)
         for path in self._plugins:
             yield from ("--plugin-dir", path)
-        if self._settings:
-            yield from ("--settings", json.dumps(self._settings, ensure_ascii=False))
+        if settings:
+            yield from ("--settings", json.dumps(settings, ensure_ascii=False))
+        if task.interaction.answers_questions:
+            # It has AskUserQuestion only where somebody could answer. Nobody can on its standard
+            # input, which is closed: what no hook allows is refused as it is without this.
+            yield from ("--permission-prompt-tool", "stdio")
         yield from ("--", _asked(task))
+
+
+def _command(task: Task) -> str:
+    """The skill or command that the task names; empty where it is asked in words."""
+    if task.skill and not task.prompt:
+        return task.skill
+    first = next(iter(task.text.split(maxsplit=1)), "")
+    return first.removeprefix("/") if first.startswith("/") else ""
 
 
 def _asked(task: Task) -> str:

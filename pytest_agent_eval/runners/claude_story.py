@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,10 +34,16 @@ _LIMITS = {
 
 
 class ClaudeStory:
-    """The lines of one task, read; a :class:`~pytest_agent_eval.runners.agent_tool.Story`."""
+    """The lines of one task, read; a :class:`~pytest_agent_eval.runners.agent_tool.Story`.
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    Args:
+        lines: that it printed.
+        denied: ids of the calls that a handler of the suite denied.
+    """
+
+    def __init__(self, lines: Sequence[Line], denied: Collection[str] = ()) -> None:
         self._lines = lines
+        self._denied = denied
         self._result = _last(lines, "result")
 
     @cached_property
@@ -109,7 +115,13 @@ class ClaudeStory:
         denied = self._result.get("permission_denials")
         if not isinstance(denied, list) or not denied:
             return ()
-        names = Counter(str(_mapping(item).get("tool_name") or "?") for item in denied)
+        names = Counter(
+            str(_mapping(item).get("tool_name") or "?")
+            for item in denied
+            if _mapping(item).get("tool_use_id") not in self._denied
+        )
+        if not names:
+            return ()
         shown = ", ".join(f"{name} {count}" for name, count in names.items())
         return (f"tool calls without permission: {shown}",)
 

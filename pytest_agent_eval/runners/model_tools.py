@@ -20,16 +20,31 @@ from pytest_agent_eval.llm import ToolCall
 from pytest_agent_eval.runners.base import Task
 from pytest_agent_eval.runners.capped_log import read_tail
 from pytest_agent_eval.runners.environment import agent_environment
+from pytest_agent_eval.runners.interaction import Question
 from pytest_agent_eval.runners.process import ProcessOutcome, run_process
 from pytest_agent_eval.runners.sandbox import Sandbox, may_pass
 from pytest_agent_eval.runners.starting import cannot_start
 
-__all__ = ["MAX_RESULT_BYTES", "Shell", "ToolResult", "WorkspaceTools", "tool_descriptions"]
+__all__ = [
+    "ASK",
+    "MAX_RESULT_BYTES",
+    "SKILL_TOOLS",
+    "Shell",
+    "ToolResult",
+    "WorkspaceTools",
+    "tool_descriptions",
+]
 
 MAX_RESULT_BYTES = 100_000
 """Of what a tool says; more is cut, with a marker."""
 
-_TEXT = {"type": "string"}
+SKILL_TOOLS = ("read", "write", "list")
+"""What a model that follows a skill can use where the suite names no tools."""
+
+ASK = "ask_user_question"
+"""The tool for questions, which there is where a handler answers them."""
+
+_TEXT: Mapping[str, Any] = {"type": "string"}
 _DESCRIPTIONS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
     "read": (
         "Read a text file of the workspace.",
@@ -54,7 +69,28 @@ _DESCRIPTIONS: Mapping[str, tuple[str, Mapping[str, Any], tuple[str, ...]]] = {
         {"command": {**_TEXT, "description": "a command line of bash"}},
         ("command",),
     ),
+    ASK: (
+        "Ask the user a question, and get the answer.",
+        {
+            "question": _TEXT,
+            "options": {
+                "type": "array",
+                "items": _TEXT,
+                "description": "the answers to choose from; leave it out for a free answer",
+            },
+            "multi": {"type": "boolean", "description": "whether several options may be chosen"},
+        },
+        ("question",),
+    ),
 }
+
+_GATED: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "read": ("Read", {"path": "file_path"}),
+    "write": ("Write", {"path": "file_path"}),
+    "list": ("LS", {}),
+    "bash": ("Bash", {}),
+}
+"""Under which names, of tools and of arguments, handlers know the tools: Claude Code's."""
 
 
 def tool_descriptions(names: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
@@ -142,7 +178,9 @@ class WorkspaceTools:
             "write": self._write,
             "list": self._list,
             "bash": self._bash,
+            ASK: self._ask,
         }
+        self._call = ""
         self._tools = {name: every[name] for name in names}
 
     def call(self, call: ToolCall) -> ToolResult:
@@ -156,9 +194,11 @@ class WorkspaceTools:
             tool = self._tools.get(call.name)
             arguments = _arguments(call.arguments)
             if tool is None:
-                known = ", ".join(self._tools)
+                known = ", ".join(self._tools) or "none"
                 raise _Refused(f"there is no tool {call.name!r}; there are {known}")
             _check(call.name, arguments)
+            self._call = call.id
+            self._gate(call.name, arguments)
             result = tool(**arguments)
         except _Refused as refused:
             result = ToolResult(f"error: {refused}", is_error=True)
@@ -168,6 +208,13 @@ class WorkspaceTools:
         text = _cut(self._stable(self._task.secrets.text(result.text)))
         return ToolResult(text, result.is_error, arguments, result.outcome)
 
+    def text(self, path: str) -> str | None:
+        """The text of a file of the workspace, as ``read`` says it; None when there is none."""
+        try:
+            return _cut(self._stable(self._task.secrets.text(self._read(path).text)))
+        except (_Refused, OSError):
+            return None
+
     def _stable(self, text: str) -> str:
         """The text without what is another one in each trial."""
         for path in dict.fromkeys((str(self._task.workspace), self._root)):
@@ -175,6 +222,26 @@ class WorkspaceTools:
         if self._task.trial_id:
             text = text.replace(self._task.trial_id, "<trial>")
         return text
+
+    def _gate(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Let the suite's handlers deny a call."""
+        if name not in _GATED:
+            return
+        tool, names = _GATED[name]
+        decision = self._task.interaction.check_tool(
+            tool,
+            {names.get(key, key): value for key, value in arguments.items()},
+            call=self._call,
+            environment=agent_environment(self._task, self._shell.base, self._shell.env),
+        )
+        if not decision.allowed:
+            raise _Refused(decision.reason)
+
+    # -- questions -------------------------------------------------------------------------
+
+    def _ask(self, question: str, options: Sequence[str] = (), multi: bool = False) -> ToolResult:
+        asked = Question(question, tuple(options), multi)
+        return ToolResult(self._task.interaction.ask(asked, call=self._call))
 
     # -- files -----------------------------------------------------------------------------
 
@@ -287,10 +354,19 @@ def _check(name: str, arguments: Mapping[str, Any]) -> None:
     for key, value in arguments.items():
         if key not in properties:
             raise _Refused(f"{name} has no argument {key!r}; there are {', '.join(properties)}")
-        if not isinstance(value, str):
+        kind = properties[key]["type"]
+        if kind == "boolean" and not isinstance(value, bool):
+            raise _Refused(f"{key} must be true or false")
+        if kind == "string" and not isinstance(value, str):
             raise _Refused(f"{key} must be a string")
+        if kind == "array" and not _are_texts(value):
+            raise _Refused(f"{key} must be a list of strings")
         if key == "path" and "\0" in value:
             raise _Refused("a path cannot hold a NUL character")
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _is_below(path: str, directory: str) -> bool:

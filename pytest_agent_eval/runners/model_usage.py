@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_agent_eval.llm import ModelReply
 from pytest_agent_eval.results import Usage
 
 __all__ = ["total_usage"]
@@ -12,17 +13,18 @@ __all__ = ["total_usage"]
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_create_tokens")
 
 
-def total_usage(turns: Sequence[Usage]) -> Usage:
-    """The usage of all turns together.
+def total_usage(replies: Sequence[ModelReply]) -> Usage:
+    """The usage of all replies together.
 
     A sum is None where one of its parts is unknown, except for tokens of caches: a provider that
     does not count them says nothing.
 
     Args:
-        turns: of one reply each, in order; may be empty.
+        replies: in order; may be empty.
     """
-    if not turns:
+    if not replies:
         return Usage()
+    turns = [reply.usage for reply in replies]
     models: dict[str, list[Usage]] = {}
     for turn in turns:
         models.setdefault(turn.model or "", []).append(turn)
@@ -42,8 +44,17 @@ def total_usage(turns: Sequence[Usage]) -> Usage:
             for model, own in models.items()
         },
         per_model_turns={model: len(own) for model, own in models.items()},
+        recorded_usd=_recorded(replies),
         recordings=tuple(key for turn in turns for key in turn.recordings),
     )
+
+
+def _recorded(replies: Sequence[ModelReply]) -> float | None:
+    """US dollars; None where nothing was read from a recording, or the whole cost is unknown."""
+    known = [reply.usage.cost_usd for reply in replies if reply.recorded]
+    if not known or any(reply.usage.cost_usd is None for reply in replies):
+        return None
+    return sum(cost for cost in known if cost is not None)
 
 
 def _sum(turns: Sequence[Usage], name: str, *, partly: bool = False) -> Any:

@@ -225,7 +225,9 @@ class _Running:
                 rounds += 1
             elif time.monotonic() >= until:
                 number, pause = signal.SIGKILL, 0.005
-        self._process.poll()
+        # Of a process with threads the first one may be gone, and the others need a moment.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_DRAIN_S if not members else 0)
         return len(seen), len(members)
 
     def close(self) -> None:

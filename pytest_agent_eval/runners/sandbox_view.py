@@ -157,7 +157,7 @@ def _answers(suite: Suite, directory: str) -> Iterator[Mount]:
     yield _blocked(str(suite.file))
     judges = [judge for one in (suite.config, *suite.variants.values()) for judge in one.judges]
     named = {path: None for judge in judges for path in (judge.prompt_file, judge.labels) if path}
-    for path in named:
+    for path in (*named, *suite.handler_files.paths):
         yield _blocked(os.path.join(directory, path))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import xxhash
 
 from pytest_agent_eval.suite.models.suite import SuiteConfig
+from pytest_agent_eval.suite.tree_digest import tree_digest
 
 __all__ = ["canonical_digest", "execution_digest", "file_digest"]
 
@@ -38,11 +39,14 @@ def execution_digest(
         config: the suite's, or that of the variant.
         model: the model that the agent is run with, after command line and environment.
         variant: its name, or None.
-        directory: of the suite: files that ``inputs.tools`` names are read from there.
+        directory: of the suite: files that ``inputs.tools`` names are read from there, and what
+            the agent is given with ``runner.plugin_dirs`` and ``project_files``.
         extra: what else decides, such as the variant's ``values``: anything YAML can hold.
     """
+    given = _given(config, directory)
     return canonical_digest(
         {
+            **({"given": given} if given else {}),
             "model": model,
             "variant": variant,
             "extra": dict(extra or {}),
@@ -67,6 +71,20 @@ def execution_digest(
             "hooks": {phase: _parts(getattr(config.hooks, phase)) for phase in _HOOKS},
         }
     )
+
+
+def _given(config: SuiteConfig, directory: str | os.PathLike[str] | None) -> list[str]:
+    """One digest for each runner that is given directories or files of the project."""
+    if directory is None:
+        return []
+    steps = [step.runner for step in config.execution.steps if step.runner is not None]
+    found = []
+    for runner in (config.runner, *steps):
+        listed = runner.settings.get("project_files")
+        paths = [*runner.plugin_dirs, *(listed if isinstance(listed, list | tuple) else ())]
+        if paths:
+            found.append(tree_digest(map(str, paths), directory))
+    return found
 
 
 def _models(config: SuiteConfig) -> dict[str, Any]:

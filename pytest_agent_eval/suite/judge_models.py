@@ -1,4 +1,4 @@
-"""Judges that need a model and have none."""
+"""The models of judges and of the answerer of questions, and judges that have none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
-__all__ = ["asks_a_model", "missing_models"]
+__all__ = ["answerer_model", "asks_a_model", "missing_models"]
 
 VARIABLE = "EVAL_JUDGE_MODEL"
 
@@ -44,3 +44,16 @@ def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:
     if judge.agent is not None and judge.kind == "agent":
         return judge.agent.runner.type in _ASKING
     return judge.kind in ("llm", "pairwise")
+
+
+def answerer_model(suite: Suite, environ: Mapping[str, str]) -> str:
+    """The model that answers agents' questions: ``models.hook``, else ``hook_model`` of
+    ``tool_handlers.yaml``, else that of the judges. Empty where there is no handler of questions,
+    or no model.
+    """
+    handlers = suite.handlers
+    if not handlers.answers_questions:
+        return ""
+    models = suite.config.models
+    named = models.hook or handlers.hook_model.strip() or models.judge
+    return named or environ.get(VARIABLE, "").strip()

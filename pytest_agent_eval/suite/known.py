@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 __all__ = [
+    "ASKED_BY_WORDS",
     "BUILTIN_JUDGES",
     "BUILTIN_RUNNER_TYPES",
     "GENERATION_PROMPTS",
     "LLM_BUILTIN_JUDGES",
+    "MODEL_RUNNERS",
     "PAIRWISE",
     "RESERVED_JUDGE_NAMES",
     "Known",
@@ -18,6 +20,10 @@ __all__ = [
 BUILTIN_RUNNER_TYPES = frozenset(
     {"cli", "python", "claude-code", "codex", "responses-api", "litellm"}
 )
+MODEL_RUNNERS = frozenset({"litellm", "responses-api"})
+"""Runner types whose agent is a model."""
+ASKED_BY_WORDS = MODEL_RUNNERS | {"claude-code", "codex"}
+"""Runner types that have nothing to do without a skill, a prompt or arguments."""
 CODE_BUILTIN_JUDGES = frozenset(
     {
         "efficiency/cost_budget",

@@ -20,6 +20,7 @@ from pytest_agent_eval.suite.labels import LabelFiles, check_labels
 from pytest_agent_eval.suite.messages import explain, shown
 from pytest_agent_eval.suite.models.suite import SuiteConfig
 from pytest_agent_eval.suite.suite import Suite
+from pytest_agent_eval.suite.tool_handlers import HandlerFiles, check_handlers
 from pytest_agent_eval.suite.variants import matrix_variants, variant_parts, variant_values
 
 __all__ = ["load_suite"]
@@ -48,12 +49,13 @@ def load_suite(
     name = _shown(file, rootdir)
     data = _read(file, name) if text is None else text.encode() if isinstance(text, str) else text
     document = _parse(data, name)
-    files = LabelFiles(os.path.dirname(file), name)
-    config, findings, variants, placeholders = _check(document, os.path.dirname(file), known, files)
+    directory = os.path.dirname(file)
+    files = LabelFiles(directory, name)
+    handlers = HandlerFiles.beside(directory, name)
+    config, findings, variants, placeholders = _check(document, directory, known, files, handlers)
     problems = [*document.problems, *findings.problems.values()]
     if config is None or problems:
         raise SuiteError(*_sorted(problems))
-    directory = os.path.dirname(file)
     return Suite(
         file=Path(file),
         shown=name,
@@ -68,6 +70,7 @@ def load_suite(
         placeholders=placeholders,
         labels=files.read,
         known=known,
+        handler_files=handlers,
     )
 
 
@@ -96,7 +99,11 @@ def _parse(data: bytes, name: str) -> Document:
 
 
 def _check(
-    document: Document, directory: str, known: Known, files: LabelFiles
+    document: Document,
+    directory: str,
+    known: Known,
+    files: LabelFiles,
+    handlers: HandlerFiles,
 ) -> tuple[
     SuiteConfig | None, Findings, Mapping[str, SuiteConfig], Mapping[str, Mapping[str, str]]
 ]:
@@ -105,6 +112,7 @@ def _check(
     config = _validate(data, findings, known)
     check(data, findings, known, directory)
     check_labels(data, findings, known, files)
+    check_handlers(data, findings, handlers)
     variants: dict[str, SuiteConfig] = {}
     if data.get("variants"):
         if data.get("matrix") is not None:
@@ -116,6 +124,7 @@ def _check(
             found = _validate(whole, part, known)
             check(whole, part, known, directory)
             check_labels(whole, part, known, files)
+            check_handlers(whole, part, handlers)
             for (place, message), problem in part.problems.items():
                 findings.problems[("variants", name, *place), message] = problem
             if found is not None:

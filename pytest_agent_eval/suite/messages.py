@@ -36,8 +36,19 @@ _TYPES = {
 }
 
 
-def explain(error: ErrorDetails, judge_kinds: frozenset[str] = frozenset()) -> tuple[Place, str]:
-    """Where and what: the place as it is in the file, and one sentence."""
+def explain(
+    error: ErrorDetails,
+    judge_kinds: frozenset[str] = frozenset(),
+    *,
+    root: type[BaseModel] = SuiteConfig,
+) -> tuple[Place, str]:
+    """Where and what: the place as it is in the file, and one sentence.
+
+    Args:
+        error: of pydantic.
+        judge_kinds: keys that a judge's entry may have besides its own.
+        root: the model of the whole file.
+    """
     place = error["loc"]
     kind, value, ctx = error["type"], error["input"], error.get("ctx", {})
     if place[-1:] == ("[key]",):
@@ -48,7 +59,7 @@ def explain(error: ErrorDetails, judge_kinds: frozenset[str] = frozenset()) -> t
         # Only the input has the key as it is: the location turns true into 1.
         return (*place[:-1], value), f"a key must be a string, not {shown(value)}; quote it"
     if kind == "extra_forbidden":
-        known = _keys_at(place[:-1])
+        known = _keys_at(root, place[:-1])
         if place[:-1] and place[0] == "judges" and len(place) == 3:
             known = known | judge_kinds
         return place, f"unknown key{nearest(str(place[-1]), known, what='keys here')}"
@@ -118,9 +129,9 @@ def _hint(kind: str, value: Any) -> str:
 
 
 @lru_cache(maxsize=256)
-def _keys_at(place: Place) -> frozenset[str]:
+def _keys_at(root: type[BaseModel], place: Place) -> frozenset[str]:
     """The keys that the block at a place may have."""
-    model: type[BaseModel] | None = SuiteConfig
+    model: type[BaseModel] | None = root
     for part in place:
         if model is None:
             break

@@ -15,6 +15,7 @@ from pytest_agent_eval.suite.findings import Place
 from pytest_agent_eval.suite.known import Known
 from pytest_agent_eval.suite.labels import Labels
 from pytest_agent_eval.suite.models.suite import SuiteConfig
+from pytest_agent_eval.suite.tool_handlers import HandlerFiles, ToolHandlers, tool_handlers
 
 __all__ = ["Suite"]
 
@@ -37,6 +38,7 @@ class Suite:
         placeholders: name of a variant -> its ``values``, as text.
         labels: path as judges write it -> the human labels in that file.
         known: the names the suite was checked with.
+        handler_files: ``tool_handlers.yaml`` and what handlers name.
     """
 
     file: Path
@@ -52,6 +54,12 @@ class Suite:
     placeholders: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict, repr=False)
     known: Known = field(default_factory=Known, repr=False)
+    handler_files: HandlerFiles = field(default_factory=lambda: HandlerFiles("", ""), repr=False)
+
+    @property
+    def handlers(self) -> ToolHandlers:
+        """The handlers of questions and tool calls."""
+        return tool_handlers(self)
 
     @property
     def dataset_directory(self) -> Path:

@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_agent_eval.errors import Problem
-from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.models.runner import RunnerConfig
 from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
 
-_RUNNERS = frozenset({"cli", "python", "claude-code", "codex", "litellm"})
-_SANDBOXED = frozenset({"cli", "litellm"})
-_SKILL = "a skill with runner type litellm, which takes a prompt, is"
+_SANDBOXED = frozenset({"cli", "litellm", "responses-api"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
     "pairwise": "judge {}: comparing two runs is",
@@ -31,7 +28,6 @@ def unsupported(suite: Suite) -> tuple[Problem, ...]:
             f"{what} not supported yet", path=path, file=suite.shown, line=suite.line(path) or 1
         )
         for path, what in (
-            *_of_execution(suite),
             *_of_runner(suite),
             *_of_judges(suite),
             *_of_blocks(suite),
@@ -40,26 +36,8 @@ def unsupported(suite: Suite) -> tuple[Problem, ...]:
     return tuple(sorted(found, key=lambda problem: problem.line or 1))
 
 
-def _of_execution(suite: Suite) -> Iterator[tuple[str, str]]:
-    execution = suite.config.execution
-    for index, step in enumerate(execution.steps):
-        own = step.runner is not None and "type" in step.runner.model_fields_set
-        kind = step.runner.type if step.runner is not None and own else suite.config.runner.type
-        if kind == "litellm" and step.skill:
-            yield f"execution.steps[{index}].skill", f"step {step.id}: {_SKILL}"
-        if step.runner is None or "type" not in step.runner.model_fields_set:
-            continue
-        if step.runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
-            place = f"execution.steps[{index}].runner.type"
-            yield place, f"step {step.id}: runner type {step.runner.type} is"
-
-
 def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
     runner = suite.config.runner
-    if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
-        yield "runner.type", f"runner type {runner.type} is"
-    if runner.type == "litellm" and suite.config.execution.skill:
-        yield "execution.skill", _SKILL
     if runner.sandbox != "none" and runner.type not in _SANDBOXED:
         yield "runner.sandbox", f"sandbox {runner.sandbox} with runner type {runner.type} is"
 
@@ -84,9 +62,7 @@ def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_agent(judge: str, runner: RunnerConfig, place: str) -> Iterator[tuple[str, str]]:
-    if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
-        yield f"{place}.type", f"judge {judge}: runner type {runner.type} is"
-    elif runner.sandbox != "none" and runner.type not in _SANDBOXED:
+    if runner.sandbox != "none" and runner.type not in _SANDBOXED:
         what = f"sandbox {runner.sandbox} with runner type {runner.type} is"
         yield f"{place}.sandbox", f"judge {judge}: {what}"
 
@@ -96,8 +72,6 @@ def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
     path = config.dataset.path
     if path.lower().endswith(_DATASET_FILES) and not suite.dataset_directory.is_dir():
         yield "dataset.path", "a dataset file is"
-    if config.inputs.tools:
-        yield "inputs.tools", "answering questions and tool calls is"
     if config.reward is not None:
         yield "reward", "reward is"
     if config.mlflow is not None:

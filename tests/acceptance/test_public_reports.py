@@ -1,6 +1,7 @@
 """Faults that users of tools of this kind met elsewhere, each tested as the kind it is of.
 
-The numbers are those of the list of public reports that the acceptance tests follow.
+The numbers are those of the list of public reports that the acceptance tests follow. Rows 1, 2, 3, 6, 7
+and 23 are in ``test_models_of_public_reports.py``, 9 and 12 in ``test_agents_of_public_reports.py``.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ INVALID = {row["name"]: row for row in ROWS["invalid"]}
 NOT_YET = {
     "batch, old place of skill": {
         "mlflow",
-        "inputs.tools",
         "judges[2]",
         "thresholds.pairwise.min_win_rate",
     },

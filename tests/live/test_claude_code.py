@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.runners.interaction import Decision, Question
 from pytest_agent_eval.runners.path_rules import claude_rules
 from pytest_agent_eval.suite.models.agent import PermissionsConfig
 from tests.live.provider import Call, Refuse, Say
@@ -144,3 +145,99 @@ def test_a_skill_of_a_plugin(live: Any, tmp_path: Path) -> None:
         runner={"plugin_dirs": ["kit"]},
     )
     assert "Wave to Bob." in str(provider.requests[0]["messages"])
+
+
+class Answers:
+    """Answers each question with its last option, and denies Bash."""
+
+    answers_questions = True
+    patterns = ("AskUserQuestion", "Ba*", "mcp__x__*")
+
+    def __init__(self, fails: str = "") -> None:
+        self.fails = fails
+        self.asked: list[Question] = []
+
+    def ask(self, question: Question, *, call: str = "", input: Any = None) -> str:
+        if self.fails:
+            raise RunnerError(self.fails, lasting=True)
+        self.asked.append(question)
+        return ", ".join(question.options) if question.multi else question.options[-1]
+
+    def check_tool(self, name: str, input: Any, **about: Any) -> Decision:
+        return Decision(name != "Bash", "not here" if name == "Bash" else "", handled=True)
+
+
+QUESTIONS = {
+    "questions": [
+        {
+            "question": "Which colour?",
+            "header": "Colour",
+            "multiSelect": False,
+            "options": [
+                {"label": "Red", "description": "warm"},
+                {"label": "Blue", "description": "cold"},
+            ],
+        },
+        {
+            "question": "Which sizes?",
+            "header": "Sizes",
+            "multiSelect": True,
+            "options": [
+                {"label": "S", "description": "small"},
+                {"label": "M", "description": "middle"},
+            ],
+        },
+    ]
+}
+
+
+def test_questions_are_answered_and_calls_denied(live: Any) -> None:
+    answers = Answers()
+    shell = Call("Bash", {"command": "echo hi", "description": "greet"}, "I greet.")
+    execution, provider = live(
+        "claude-code",
+        [Call("AskUserQuestion", QUESTIONS, "I ask."), shell, Say("Done.")],
+        interaction=answers,
+    )
+    assert execution.failure is None, execution.error
+    offered = [tool["name"] for tool in provider.requests[0]["tools"]]
+    assert "AskUserQuestion" in offered
+    assert [one.text for one in answers.asked] == ["Which colour?", "Which sizes?"]
+    assert answers.asked[0].details == {"Red": "warm", "Blue": "cold"}
+    answered, denied = [one for one in execution.events if one["type"] == "tool_result"]
+    assert not answered["is_error"]
+    assert '"Which colour?"="Blue"' in answered["text"]
+    assert '"Which sizes?"="S, M"' in answered["text"]
+    assert denied["is_error"]
+    assert "not here" in denied["text"]
+    assert execution.notes == ()
+
+
+def test_a_question_that_cannot_be_answered_ends_it(live: Any) -> None:
+    execution, provider = live(
+        "claude-code",
+        [Call("AskUserQuestion", QUESTIONS, "I ask."), Say("I go on.")],
+        interaction=Answers(fails="not recorded"),
+    )
+    assert (execution.failure, execution.error) == ("infrastructure", "not recorded")
+    assert execution.lasting
+    assert execution.exit_code is None
+    assert [one["name"] for one in execution.events if one["type"] == "tool_call"] == [
+        "AskUserQuestion"
+    ]
+    assert provider.requests
+
+
+def test_unpermitted_calls_are_refused_where_questions_are_answered(
+    live: Any, make_task: MakeTask
+) -> None:
+    path = make_task().output_dir / "a.txt"
+    write = Call("Write", {"file_path": str(path), "content": "hello"})
+    execution, _ = live(
+        "claude-code",
+        [write, Say("I could not.")],
+        runner={"permission_mode": "default"},
+        interaction=Answers(),
+    )
+    assert not path.exists()
+    assert execution.notes == ("tool calls without permission: Write 1",)

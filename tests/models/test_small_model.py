@@ -1,4 +1,4 @@
-"""The example's LLM judge against a small real model, live and replayed."""
+"""A small real model as the example's judge and as agents, live and replayed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("llama_cpp", reason="needs a model: python3 -m tox -e live")
 
-from tests.models.small_model import small_model
+from tests.models.small_model import NAME, small_model
 
 EXAMPLE = Path(__file__).parents[2] / "example_project"
 
@@ -65,3 +65,66 @@ def test_a_real_model_judges_and_its_recordings_say_the_same(tmp_path: Path, ser
         assert verdict["asked"]["recorded"] == 1
         for key in ("value", "rationale", "passed"):
             assert verdict[key] == live[case][key]
+
+
+AGENTS = """\
+name: small
+dataset: {path: cases}
+models: {skill: openai/MODEL}
+execution: {prompt: "Write one short sentence about {thing}.", timeout: 300}
+runner:
+  type: litellm
+  system_prompt: You write one short sentence.
+  settings: {temperature: 0, max_tokens: 40, seed: 1}
+judges:
+  - name: wrote
+    check: |
+      said = outputs["final_message"]
+      return bool(said.strip()), said
+  - name: counted
+    builtin: token_budget
+    arguments: {max_tokens: 4000}
+"""
+
+
+def outcomes(project: Path, mode: str, **environment: str) -> dict[str, Any]:
+    """Case -> all that a replay may not change."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--agent-eval"]
+    done = subprocess.run(
+        [*command, "eval.yaml", "--agent-eval-llm", mode],
+        cwd=project,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr
+    run = project / ".agent-eval/runs/latest"
+    found = {}
+    for line in map(json.loads, (run / "results.jsonl").read_text().splitlines()):
+        if "case" not in line:
+            continue
+        record = run / line["record"]
+        verdicts = [(one["judge"], one["value"], one["rationale"]) for one in line["verdicts"]]
+        tokens = (line["usage"]["input_tokens"], line["usage"]["output_tokens"])
+        assert all(tokens)
+        output = json.loads((record / "record.json").read_text())["output"]
+        events = (record / "events.jsonl").read_text()
+        found[line["case"]] = (line["status"], verdicts, tokens, output, events)
+    return found
+
+
+def test_a_real_model_is_the_agent_and_its_recordings_end_the_same(
+    tmp_path: Path, server: str
+) -> None:
+    (tmp_path / "eval.yaml").write_text(AGENTS.replace("MODEL", NAME))
+    for thing in ("tea", "rain", "bridges"):
+        case = tmp_path / "cases" / thing
+        case.mkdir(parents=True)
+        (case / "input.yaml").write_text(f"thing: {thing}\n")
+    live = outcomes(tmp_path, "record", OPENAI_API_BASE=server, OPENAI_API_KEY="none")
+    assert len(live) == 3
+    assert {status for status, *_ in live.values()} == {"passed"}
+    assert len({output for *_, output, _ in live.values()}) == 3
+    offline = {"OPENAI_API_BASE": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": ""}
+    assert outcomes(tmp_path, "replay", **offline) == live

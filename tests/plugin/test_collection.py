@@ -183,7 +183,8 @@ def test_what_is_not_supported_yet_is_one_clear_error(project: Project) -> None:
         dataset: {path: cases}
         execution: {prompt: "{message}"}
         reward: {judge: polite}
-        runner: {type: responses-api}
+        runner: {type: cli, command: "true"}
+        mlflow: {experiment: x}
         judges:
           - {name: polite, agent: {}, prompt: Is it polite?, feedback_type: bool}
         """

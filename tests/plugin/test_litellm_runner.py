@@ -106,8 +106,10 @@ def test_a_missing_recording_says_how_it_is_made(project: Project, server: Provi
 
 def test_the_model_of_the_command_line(project: Project, server: Provider) -> None:
     project.suite(SUITE.replace("models: {skill: openai/some-model}\n", ""))
-    said = " ".join(project.run("--agent-eval", "-k", "001").stdout.str().split())
-    assert "no model is named for the agent: set models.skill, or --agent-eval-model" in said
+    result = project.run("--agent-eval", "-k", "001")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    said = "eval.yaml:3: runner.type: litellm asks a model and none is named: set models.skill, or"
+    assert said in " ".join(result.stdout.str().split())
     result = project.run("--agent-eval", "-k", "001", "--agent-eval-model", "openai/other")
     result.assert_outcomes(passed=1)
     assert {asked["model"] for asked in server.asked} == {"other"}

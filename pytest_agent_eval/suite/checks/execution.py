@@ -9,12 +9,10 @@ from pytest_agent_eval.suite.checks.environment import check_environment
 from pytest_agent_eval.suite.checks.runner import check_runner, runner_type
 from pytest_agent_eval.suite.checks.sources import check_template
 from pytest_agent_eval.suite.findings import Findings, Place, block, entries, text
-from pytest_agent_eval.suite.known import Known
+from pytest_agent_eval.suite.known import ASKED_BY_WORDS, Known
 
 __all__ = ["check_execution", "step_ids"]
 
-_ASKED_BY_WORDS = frozenset({"claude-code", "codex", "responses-api", "litellm"})
-"""Runner types that have nothing to do without a skill, a prompt or arguments."""
 _PER_CASE_HOOKS = ("before_each", "before_step", "after_step", "after_each")
 
 
@@ -59,7 +57,7 @@ def _check_skill(data: Mapping[str, Any], execution: Mapping[str, Any], findings
             findings.warn(("skill",), "skill at the top level is deprecated; use execution.skill")
     asked = any(item for item in (skill, prompt, old, execution.get("arguments")))
     kind = runner_type(block(data, "runner"))
-    if not asked and not execution.get("steps") and kind in _ASKED_BY_WORDS:
+    if not asked and not execution.get("steps") and kind in ASKED_BY_WORDS:
         message = f"the agent is asked nothing: {kind} needs execution.skill or execution.prompt"
         findings.warn(("execution",), message)
 
@@ -113,7 +111,7 @@ def _check_step(
     label = text(step, "id") or "the step"
     if len(given) == 2:
         findings.problem(place, f"{label}: skill and prompt exclude each other")
-    elif not given and not step.get("arguments") and kind in _ASKED_BY_WORDS:
+    elif not given and not step.get("arguments") and kind in ASKED_BY_WORDS:
         findings.problem(place, f"{label}: needs a skill or a prompt")
     if isinstance(runner, dict):
         check_runner(runner, (*place, "runner"), findings, known)

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_agent_eval.suite.checks.model_settings import check_model_settings
 from pytest_agent_eval.suite.checks.runner import runner_type
 from pytest_agent_eval.suite.findings import Findings, Place, block, entries
+from pytest_agent_eval.suite.known import MODEL_RUNNERS
 from pytest_agent_eval.suite.messages import nearest, shown
 
 __all__ = ["check_settings"]
@@ -52,8 +53,8 @@ def _check(
     place = (*place, "settings")
     _check_below(settings, place, findings)
     fenced = whole.get("sandbox") in ("bubblewrap", "auto")
-    if kind == "litellm":
-        check_model_settings(settings, _KEYS, place, findings)
+    if kind in MODEL_RUNNERS:
+        check_model_settings(kind, settings, _KEYS, place, findings)
         if fenced:
             _check_fences(settings, place, findings, directory)
         return

@@ -107,6 +107,28 @@ def test_costs_are_added_and_each_step_has_its_own(bench: Bench) -> None:
     assert result.duration_s == pytest.approx(sum(steps[name]["duration_s"] for name in "abc"))
 
 
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        (
+            {"prompt": "x", "runner": {"type": "cli", "command": "no-such-program"}},
+            "infrastructure",
+        ),
+        ({"prompt": "{{ steps.a.nothing }}"}, "case"),
+    ],
+)
+def test_a_step_that_cannot_be_carried_out_leaves_the_cost_of_those_before(
+    bench: Bench, last: dict[str, Any], kind: str
+) -> None:
+    data = json.dumps({"cost_usd": 0.25})
+    spend = f"echo x; echo '{data}' > output/metrics.json"
+    pipeline(bench, {"id": "a", "prompt": spend}, {"id": "b", **last})
+    result = bench.run(judges=[Judge()])
+    assert (result.status, result.kind) == ("error", kind)
+    assert result.usage.cost_usd == 0.25
+    assert result.lasting is (kind == "infrastructure")
+
+
 def test_events_are_those_of_all_steps(bench: Bench) -> None:
     def say(text: str) -> str:
         event = json.dumps({"type": "message", "text": text})

@@ -190,6 +190,7 @@ def test_project_files_are_copied_but_never_the_dataset(case: Path, tmp_path: Pa
     (evals / "tools" / "calc.py").write_text("print(1)\n")
     (evals / "tools" / "link").symlink_to("/etc/passwd")
     (evals / "README.md").write_text("read me\n")
+    (evals / "tool_handlers.yaml").write_text("case_overrides: {a: b}\n")
     workspace = create_workspace(
         str(tmp_path / "ws"),
         case="one",
@@ -211,9 +212,10 @@ def test_project_files_are_copied_but_never_the_dataset(case: Path, tmp_path: Pa
     assert workspace.notes[0] == "not copied into the workspace: tools/link is a symbolic link"
 
 
-@pytest.mark.parametrize("entry", ["missing", "../outside", "/etc"])
+@pytest.mark.parametrize("entry", ["missing", "../outside", "/etc", "tool_handlers.yaml"])
 def test_project_files_that_cannot_be_copied(case: Path, tmp_path: Path, entry: str) -> None:
     (tmp_path / "evals").mkdir()
+    (tmp_path / "evals" / "tool_handlers.yaml").write_text("case_overrides: {a: b}\n")
     (tmp_path / "outside").write_text("x")
     with pytest.raises(RunnerError, match=r"runner\.settings\.project_files lists"):
         create(

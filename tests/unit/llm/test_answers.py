@@ -39,6 +39,14 @@ def test_superfluous_commas_do_no_harm() -> None:
     assert objects_in("{,}") == [{}]
 
 
+def test_line_breaks_in_strings_do_no_harm() -> None:
+    text = '{ "rationale": "first\n\tsecond","score":1}\n{"rationale": "a\nb", }'
+    assert objects_in(text) == [
+        {"rationale": "first\n\tsecond", "score": 1},
+        {"rationale": "a\nb"},
+    ]
+
+
 def test_deep_and_long_texts_end() -> None:
     assert objects_in("{" * 100_000 + '{"a": 1}') == [{"a": 1}]
     assert objects_in('{"a":' * 50_000) == []

@@ -256,6 +256,8 @@ def test_a_skill_that_is_not_there(run: Run) -> None:
     with pytest.raises(RunnerError, match="knows no skill nosuch") as caught:
         run(UNKNOWN_SKILL, skill="nosuch")
     assert caught.value.lasting
+    with pytest.raises(RunnerError, match=r"execution\.prompt: .*knows no skill nosuch"):
+        run(UNKNOWN_SKILL, prompt="/nosuch please")
 
 
 def test_asked_nothing(run: Run) -> None:

@@ -6,62 +6,26 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from pytest_agent_eval.errors import RunnerError
-from pytest_agent_eval.llm import Gateway, Mode, ModelProcess
-from pytest_agent_eval.runners import BUILTIN, Execution, Runner, RunnerContext, Task
+from pytest_agent_eval.llm import ModelProcess
+from pytest_agent_eval.runners import Execution, Task
 from pytest_agent_eval.runners.model_tools import MAX_RESULT_BYTES
 from pytest_agent_eval.runners.sandbox import find_bubblewrap
-from pytest_agent_eval.suite import load_suite
-from tests.provider import Answer, Asked, Provider, provider, text
+from tests.provider import Answer, provider, text
+from tests.unit.runners.model_stage import Stage, use, without_time
 from tests.unit.runners.processes import marked
 
 MakeTask = Callable[..., Task]
 ALL = ["read", "write", "list", "bash"]
 _BUBBLEWRAP = find_bubblewrap()
 needs_bubblewrap = pytest.mark.skipif(bool(_BUBBLEWRAP.problem), reason=_BUBBLEWRAP.problem)
-
-
-def use(tool: str, **arguments: Any) -> Answer:
-    return Answer(tool=tool, arguments=json.dumps(arguments))
-
-
-class Stage:
-    """A suite whose agent is a model, and the provider that plays it."""
-
-    def __init__(self, directory: Path, server: Provider, models: ModelProcess) -> None:
-        self.directory = directory
-        self.server = server
-        self.models = models
-        self.evals = directory / "project" / "evals"
-        (self.evals / "cases").mkdir(parents=True)
-
-    def script(self, *answers: Answer) -> None:
-        """What the model says, one time after the other, and the last one from then on."""
-        left = list(answers)
-        self.server.reply = lambda _: left.pop(0) if len(left) > 1 else left[0]
-
-    def runner(self, tools: list[str] | None = None, mode: Mode = "live", **runner: Any) -> Runner:
-        settings = {**runner.pop("settings", {}), **({"tools": tools} if tools else {})}
-        block = {"type": "litellm", "settings": settings, **runner}
-        config = {"dataset": {"path": "cases"}, "runner": block, "execution": {"prompt": "x"}}
-        (self.evals / "eval.yaml").write_text(yaml.safe_dump(config))
-        suite = load_suite(self.evals / "eval.yaml", rootdir=self.evals.parent)
-        gateway = Gateway(suite.directory, mode=mode, api_base=self.server.url, process=self.models)
-        context = RunnerContext(suite=suite, rootdir=self.evals.parent, gateway=gateway)
-        return BUILTIN["litellm"](context)
-
-    def told(self) -> list[str]:
-        """What the model was told by its tools, in the last question."""
-        messages = self.server.asked[-1]["messages"]
-        return [one["content"] for one in messages if one["role"] == "tool"]
 
 
 @pytest.fixture
@@ -77,14 +41,6 @@ def task(make_task: MakeTask) -> MakeTask:
         return make_task(**{"prompt": "What is 6 x 7?", "model": "openai/some-model", **options})
 
     return make
-
-
-def without_time(execution: Execution) -> Mapping[str, Any]:
-    return {
-        name: getattr(execution, name)
-        for name in Execution.__dataclass_fields__
-        if name != "duration_s"
-    }
 
 
 # -- one question --------------------------------------------------------------------------
@@ -137,18 +93,6 @@ def test_a_task_that_cannot_be_asked(
         stage.runner().run(task(**options))
     assert caught.value.lasting
     assert not stage.server.asked
-
-
-def test_a_cut_answer_is_noted(stage: Stage, task: MakeTask, monkeypatch: Any) -> None:
-    body = stage.server._body
-
-    def cut(asked: Asked, answer: Answer) -> dict[str, Any]:
-        said = body(asked, answer)
-        said["choices"][0]["finish_reason"] = "length"
-        return said
-
-    monkeypatch.setattr(stage.server, "_body", cut)
-    assert any("cut off" in note for note in stage.runner().run(task()).notes)
 
 
 def test_a_wrong_key_is_lasting(stage: Stage, task: MakeTask) -> None:
@@ -333,6 +277,82 @@ def test_what_the_model_gets_wrong_it_is_told(stage: Stage, task: MakeTask) -> N
     first = stage.server.asked[-1]["messages"][1]["tool_calls"][0]["function"]
     assert first["arguments"] == "{}"
     assert done.events[0]["input"] == '{"path": "a'
+
+
+def test_thinking_is_kept_and_goes_back_to_who_signed_it(
+    stage: Stage, task: MakeTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    stage.models = ModelProcess()  # the one that all tests share has no such key
+    thinks = Answer(tool="list", arguments="{}", thinking="I should look.")
+    stage.script(thinks, Answer(content="done", thinking="That is all."))
+    one = task(model="anthropic/claude-sonnet-4-5", effort="low")
+    done = stage.runner(["list"], "record", effort="low").run(one)
+    assert done.output == "done"
+    assert [event["type"] for event in done.events] == [
+        *("thinking", "tool_call", "tool_result", "thinking", "message"),
+    ]
+    assert done.events[0]["text"] == "I should look."
+    said = stage.server.asked[-1]["messages"][1]
+    assert said["role"] == "assistant"
+    assert said["content"][0] == {
+        "type": "thinking",
+        "thinking": "I should look.",
+        "signature": "signed",
+    }
+    stage.models.close()
+    again = stage.runner(["list"], "replay", effort="low").run(one)
+    now = {"usage": again.usage, "recorded": 2, "paid_usd": 0.0}
+    assert without_time(again) == {**without_time(done), **now}
+
+
+def test_thinking_as_text_is_kept_and_not_given_to_who_does_not_want_it(
+    stage: Stage, task: MakeTask
+) -> None:
+    stage.script(Answer(tool="list", arguments="{}", thinking="Hm."), text("done"))
+    done = stage.runner(["list"]).run(task())
+    assert done.events[0] == {"type": "thinking", "agent": "root", "text": "Hm."}
+    assert "reasoning_content" not in stage.server.asked[-1]["messages"][1]
+    stage.script(Answer(tool="list", arguments="{}", thinking="Hm."), text("done"))
+    stage.runner(["list"]).run(task(model="deepseek/deepseek-reasoner"))
+    assert stage.server.asked[-1]["messages"][1]["reasoning_content"] == "Hm."
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "failure", "note"),
+    [
+        (Answer(refusal="I will not."), "I will not.", None, "the model refused"),
+        (Answer(content="Half", end="length"), "Half", None, "cut off"),
+        (Answer(content="Half", end="content_filter"), "", "agent", ""),
+    ],
+)
+def test_what_ends_an_answer(
+    stage: Stage, task: MakeTask, answer: Answer, output: str, failure: str | None, note: str
+) -> None:
+    stage.script(answer)
+    done = stage.runner().run(task())
+    assert (done.output, done.failure) == (output, failure)
+    assert note in " ".join(done.notes)
+
+
+@pytest.mark.parametrize(
+    ("last", "failure", "lasting"),
+    [
+        (Answer(status=401, error="bad key"), "infrastructure", True),
+        (Answer(status=429, error="busy", headers={"retry-after": "99"}), "infrastructure", False),
+        (Answer(status=400, error="long", end="context_length_exceeded"), "agent", False),
+    ],
+)
+def test_an_error_in_the_middle_keeps_what_was_before(
+    stage: Stage, task: MakeTask, last: Answer, failure: str, lasting: bool
+) -> None:
+    stage.script(Answer(content="First, a look.", tool="list", arguments="{}"), last)
+    done = stage.runner(["list"]).run(task(timeout=20.0))
+    assert (done.failure, done.lasting, done.exit_code) == (failure, lasting, None)
+    assert [event["type"] for event in done.events] == [
+        *("message", "tool_call", "tool_result", "error"),
+    ]
+    assert (done.usage.num_turns, done.usage.input_tokens) == (1, 11)
 
 
 # -- commands ------------------------------------------------------------------------------
@@ -528,7 +548,33 @@ def test_each_trial_has_a_recording_and_a_missing_one_is_lasting(
     with pytest.raises(RunnerError, match="not recorded") as caught:
         stage.runner(mode="replay").run(task(trial=3))
     assert caught.value.lasting
-    assert "pytest --agent-eval --agent-eval-llm record" in str(caught.value)
+    assert str(caught.value).startswith("case {case}, the agent: a call of a model is not recorded")
+    assert "pytest --agent-eval --agent-eval-llm record -k {case};" in str(caught.value)
+
+
+def test_a_recording_that_is_missing_in_the_middle(stage: Stage, task: MakeTask) -> None:
+    stage.script(use("list"), text("done"))
+    stage.runner(ALL, "record").run(task())
+    one = task()
+    (one.workspace / "new.txt").touch()  # what the tool says is another text now
+    done = stage.runner(ALL, "replay").run(one)
+    assert (done.failure, done.lasting) == ("infrastructure", True)
+    assert "--agent-eval-llm record -k {case}" in done.error
+    assert done.usage.num_turns == 1
+
+
+def test_what_was_recorded_is_not_spent_again(stage: Stage, task: MakeTask) -> None:
+    stage.script(use("list"), text("done"))
+    one = task(model="openai/gpt-4o-mini")
+    first = stage.runner(ALL, "record").run(one).usage
+    assert first.cost_usd is not None
+    assert (first.recorded_usd, first.spent_usd) == (None, first.cost_usd)
+    again = stage.runner(ALL, "auto").run(one).usage
+    assert (again.cost_usd, again.recorded_usd, again.spent_usd) == (
+        first.cost_usd,
+        first.cost_usd,
+        0,
+    )
 
 
 def test_no_secret_is_told_to_the_model(stage: Stage, task: MakeTask) -> None:

@@ -55,6 +55,10 @@ class Project:
             f"dataset: {{path: cases}}\njudges: [{{name: a, check: '{SECRET}'}}]\n"
         )
         (self.evals / "labels.yaml").write_text(f"{SECRET}: true\n")
+        (self.evals / "how.md").write_text(SECRET)
+        (self.evals / "tool_handlers.yaml").write_text(
+            f"handlers: [{{match: questions, prompt_file: how.md}}]\ncase_overrides: {{a: {SECRET}}}\n"
+        )
         (self.evals / "helper.txt").write_text("helpful\n")
 
     def runner(self, *command: str, dataset: str = "cases", **runner: Any) -> CommandRunner:
@@ -112,6 +116,8 @@ def server() -> Iterator[int]:
         "evals/other.eval.yaml",
         "evals/rubric.md",
         "evals/labels.yaml",
+        "evals/tool_handlers.yaml",
+        "evals/how.md",
         ".agent-eval/runs/one/results.jsonl",
         ".git/objects",
     ],

@@ -61,6 +61,21 @@ def test_what_does_not(load: Load, changed: str) -> None:
     assert of(load, BASE) == of(load, changed)
 
 
+@pytest.mark.parametrize("key", ["plugin_dirs: [given]", "settings: {project_files: [given]}"])
+def test_the_content_of_what_the_agent_is_given(load: Load, tmp_path: Path, key: str) -> None:
+    (tmp_path / "given").mkdir()
+    file = tmp_path / "given" / "SKILL.md"
+    file.write_text("Greet.")
+    for text in (
+        f"runner: {{type: claude-code, {key}}}\nexecution: {{prompt: x}}",
+        f"execution: {{steps: [{{id: a, prompt: x, runner: {{type: codex, {key}}}}}]}}",
+    ):
+        before = of(load, text, directory=tmp_path)
+        assert of(load, text, directory=tmp_path) == before
+        file.write_text(file.read_text() + "!")
+        assert of(load, text, directory=tmp_path) != before
+
+
 def test_the_model_the_variant_and_what_else_is_given(load: Load) -> None:
     seen = [
         of(load, BASE),
@@ -74,8 +89,8 @@ def test_the_model_the_variant_and_what_else_is_given(load: Load) -> None:
 
 
 def test_a_file_that_says_how_to_answer(load: Load, tmp_path: Path) -> None:
-    text = BASE + "    inputs: {tools: [{match: m, prompt_file: p.md}]}\n"
     (tmp_path / "p.md").write_text("one")
+    text = BASE + "    inputs: {tools: [{match: questions, prompt_file: p.md}]}\n"
     one = of(load, text, directory=tmp_path)
     (tmp_path / "p.md").write_text("two")
     assert of(load, text, directory=tmp_path) != one

@@ -156,9 +156,11 @@ def test_sound_permissions(load: Any) -> None:
 
 
 def test_tools(problems: Any, load: Any) -> None:
-    found = problems("inputs: {tools: [{match: a, prompt: b, prompt_file: c}, {prompt: d}]}")
-    assert set(found) == {"inputs.tools[0]", "inputs.tools[1].match"}
-    assert load("inputs: {tools: [{match: a, prompt_file: b.md}]}").config.inputs.tools[0].match
+    found = problems("inputs: {tools: [{match: ask, prompt: b, prompt_file: c}, {prompt: d}]}")
+    assert set(found) == {
+        *("inputs.tools[0]", "inputs.tools[0].prompt_file", "inputs.tools[1].match")
+    }
+    assert load("inputs: {tools: [{match: ask, prompt: b}]}").config.inputs.tools[0].match
 
 
 def test_outputs(load: Any) -> None:

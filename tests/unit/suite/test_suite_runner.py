@@ -201,7 +201,51 @@ def test_settings_of_a_model(problems: Any, settings: str, key: str, words: str)
     assert words in said
 
 
-@pytest.mark.parametrize("kind", ["claude-code", "codex", "responses-api", "rocket"])
+@pytest.mark.parametrize(
+    ("settings", "key", "words"),
+    [
+        ("{max_tokens: 9}", "max_tokens", "did you mean max_output_tokens?"),
+        ("{stop: [a]}", "stop", "unknown key"),
+        ("{include: a}", "include", "a list of texts"),
+        ("{reasoning: high}", "reasoning", "a mapping"),
+        ("{truncation: no}", "truncation", "auto or disabled"),
+        ("{tools: [web_search]}", "tools[0]", "mappings such as {type: web_search}"),
+        ("{tools: [{name: a}]}", "tools[0]", "needs a type"),
+        ("{tools: [{type: function, name: a}]}", "tools[0]", "carried out by whoever asks"),
+        ("{tools: [{type: shell, environment: {type: local}}]}", "tools[0]", "carried out by"),
+    ],
+)
+def test_settings_of_the_responses_api(problems: Any, settings: str, key: str, words: str) -> None:
+    text = f"execution: {{prompt: a}}\nrunner: {{type: responses-api, settings: {settings}}}\n"
+    ((path, said),) = problems(text).items()
+    assert path == f"runner.settings.{key}"
+    assert words in said
+
+
+def test_settings_that_are_of_the_provider_or_of_the_older_format(warnings_of: Any) -> None:
+    text = """
+        execution: {prompt: a}
+        runner:
+          type: responses-api
+          settings:
+            tools: [read, {type: web_search}, {type: shell, environment: {type: container_auto}}]
+            base_url: http://127.0.0.1:1/v1
+            default_model: some-model
+            api_key: abc
+            network_policy: {type: disabled}
+            memory_limit_mb: 512
+            text: {verbosity: low}
+        """
+    said = warnings_of(text)
+    assert [key.rpartition(".")[2] for key in said] == [
+        "api_key",
+        "network_policy",
+        "memory_limit_mb",
+    ]
+    assert "OPENAI_API_KEY" in said["runner.settings.api_key"]
+
+
+@pytest.mark.parametrize("kind", ["claude-code", "codex", "rocket"])
 def test_settings_of_other_types_are_free(warnings_of: Any, kind: str) -> None:
     known = Known(runner_types=BUILTIN_RUNNER_TYPES | {"rocket"})
     text = f"execution: {{prompt: a}}\nrunner: {{type: {kind}, settings: {{hiden: 1, model: x}}}}\n"

@@ -14,21 +14,7 @@ CLI = "runner: {type: cli, command: x}\n"
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("runner: {type: responses-api}", "runner.type"),
-        ("runner: {type: litellm}\nexecution: {skill: s}", "execution.skill"),
-        (
-            CLI + "execution: {steps: [{id: a, skill: s, runner: {type: litellm}}]}",
-            "execution.steps[0].skill",
-        ),
         ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
-        (
-            CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: responses-api}}]}",
-            "execution.steps[0].runner.type",
-        ),
-        (
-            CLI + "judges: [{name: a, agent: {runner: responses-api}, prompt: x}]",
-            "judges[0].agent.runner.type",
-        ),
         (
             CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
             "judges[0].agent.runner.sandbox",
@@ -38,7 +24,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
         ),
-        (CLI + "inputs: {tools: [{match: a}]}", "inputs.tools"),
         (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
         (CLI + "mlflow: {experiment: x}", "mlflow"),
         (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
@@ -56,7 +41,7 @@ def test_what_cannot_run_yet(load: Any, text: str, path: str) -> None:
 
 def test_several_at_once(load: Any) -> None:
     text = """
-        runner: {type: responses-api}
+        runner: {type: claude-code, sandbox: auto}
         judges:
           - {name: a, check: return 1, examples: {source: x}}
           - {name: pairwise}
@@ -66,7 +51,7 @@ def test_several_at_once(load: Any) -> None:
     assert sorted(found) == [
         "judges[0].examples",
         "judges[1]",
-        "runner.type",
+        "runner.sandbox",
         "thresholds.pairwise.min_win_rate",
     ]
 
@@ -91,4 +76,7 @@ def test_what_runs(load: Any, tmp_path: Path) -> None:
     assert unsupported(load(text, Known(judge_kinds=frozenset({"oracle"})))) == ()
     known = Known(runner_types=BUILTIN_RUNNER_TYPES | {"rocket"})
     assert unsupported(load("runner: {type: rocket}", known)) == ()
+    for kind in ("litellm", "responses-api"):
+        text = f"runner: {{type: {kind}, sandbox: auto}}\nexecution: {{skill: s}}"
+        assert unsupported(load(text)) == ()
     assert unsupported(load("runner: {type: python, function: 'a:b'}")) == ()
