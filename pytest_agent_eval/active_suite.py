@@ -16,17 +16,19 @@ from pytest_agent_eval.errors import (
     Problem,
     SuiteError,
 )
+from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.judges import BoundJudge
-    from pytest_agent_eval.judges.base import JudgeKind
+    from pytest_agent_eval.judges.base import BaselineRecords, JudgeKind
     from pytest_agent_eval.llm import Gateway, ModelProcess
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
-    from pytest_agent_eval.suite import Suite
+    from pytest_agent_eval.runs.baseline import Baseline
+    from pytest_agent_eval.suite import JudgeConfig, Suite
 
 __all__ = ["ActiveSuite"]
 
@@ -44,6 +46,7 @@ class ActiveSuite:
         selected: those of them that the selection left, each with the variant in which it runs.
         half: the split that was asked for, or None.
         variants: names of the variants that run; ``(None,)`` where the suite has none.
+        baseline: the run that the session is compared with, or None.
         one_at_a_time: why its cases run one by one although it allows more; empty if they do not.
         notes: things worth telling once, such as warnings of the suite.
     """
@@ -68,6 +71,7 @@ class ActiveSuite:
         self.selected: Sequence[tuple[Case | BrokenCase, str | None]] = ()
         self.half: str | None = None
         self.variants: tuple[str | None, ...] = tuple(suite.variants) or (None,)
+        self.baseline: Baseline | None = None
         self.one_at_a_time = ""
         self.notes = [str(warning) for warning in suite.warnings]
         self.options = options
@@ -136,6 +140,17 @@ class ActiveSuite:
                 raise SuiteError(*problems)
             self.judges = self._make_judges()
         return self
+
+    def compare_with(self, baseline: Baseline) -> None:
+        """Let the judges that compare runs compare with this one; after :meth:`read_cases`.
+
+        Raises:
+            SuiteError: such a judge cannot be made.
+        """
+        self.baseline = baseline
+        configs = (self.suite.config, *self.suite.variants.values())
+        if any(judge.kind == PAIRWISE for config in configs for judge in config.judges):
+            self.judges = self._make_judges()
 
     def pick_variants(self, names: Sequence[str]) -> None:
         """Let only these variants run."""
@@ -227,7 +242,7 @@ class ActiveSuite:
             JudgeInfo(
                 judge.name,
                 judge.kind,
-                (judge.score_range[0], judge.score_range[1]) if judge.score_range else None,
+                _scale(judge),
                 judge.name in config.thresholds,
                 self.suite.labels[judge.labels].values if judge.labels else None,
             )
@@ -250,6 +265,7 @@ class ActiveSuite:
             half=self.half,
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
             pass_rule=config.execution.pass_,
+            baseline=self.baseline.name if self.baseline is not None else "",
         )
 
     def is_gated(self, judge: str, variant: str | None) -> bool:
@@ -300,9 +316,19 @@ class ActiveSuite:
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
                     gateway=self.gateway(suite),
+                    baseline=self._baseline_records(),
                 )
                 made.append((suite, found[variant]))
         return found
+
+    def _baseline_records(self) -> BaselineRecords | None:
+        if self.baseline is None:
+            return None
+        from pytest_agent_eval.cases import Case
+        from pytest_agent_eval.execution.baseline_records import StoredRecords
+
+        cases = {case.name: case for case in self.cases if isinstance(case, Case)}
+        return StoredRecords(self.baseline, self.key, cases.__getitem__)
 
     def gateway(self, suite: Suite) -> Gateway | None:
         """By which the models of the suite's judges and runners are asked, if they ask any."""
@@ -310,7 +336,10 @@ class ActiveSuite:
         from pytest_agent_eval.suite.runner_models import asks_models
 
         works = self.options.rescore is None and asks_models(suite.config)
-        if not works and not any(asks_a_model(judge, suite) for judge in suite.config.judges):
+        judges = [judge for judge in suite.config.judges if asks_a_model(judge, suite)]
+        if self.baseline is None:
+            judges = [judge for judge in judges if judge.kind != PAIRWISE]
+        if not works and not judges:
             return None
         from pytest_agent_eval.llm import Gateway
         from pytest_agent_eval.redaction import Secrets
@@ -443,6 +472,12 @@ class ActiveSuite:
 def _counts(cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
     counts = Counter(getattr(case, "split", "") for case in cases)
     return {half: counts[half] for half in HALVES}
+
+
+def _scale(judge: JudgeConfig) -> tuple[float, float] | None:
+    if judge.score_range is None or judge.kind == PAIRWISE:
+        return None
+    return judge.score_range[0], judge.score_range[1]
 
 
 def _judging(suite: Suite) -> Any:

@@ -58,16 +58,23 @@ class Report:
         self._notes[key] = notes
 
     def suite_properties(self) -> list[tuple[str, str]]:
-        """Name and value of what a JUnit report says of judges with human labels."""
-        from pytest_agent_eval.evidence.summary import calibrations
-        from pytest_agent_eval.reports.junit import calibration_property
+        """Name and value of what a JUnit report says of judges with human labels, and of the
+        comparison with a baseline.
+        """
+        from pytest_agent_eval.evidence.summary import calibrations, comparison
+        from pytest_agent_eval.reports.junit import calibration_property, pairwise_property
 
-        return [
-            calibration_property(info.label, found)
-            for infos in self._infos.values()
-            for info in infos
-            for found in calibrations(info, self._results.values())
+        known = [info for infos in self._infos.values() for info in infos]
+        found = [
+            calibration_property(info.label, one)
+            for info in known
+            for one in calibrations(info, self._results.values())
         ]
+        for info in known:
+            compared = comparison(info, self._results.values())
+            if compared is not None:
+                found.append(pairwise_property(info.label, compared, info.baseline))
+        return found
 
     def finish(
         self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.runs.baseline import Baseline
     from pytest_agent_eval.runs.stored import StoredRun
 
 __all__ = ["EvalSession"]
@@ -170,13 +171,15 @@ class EvalSession:
         """Apply the plugin's own selection options, suite by suite, in place.
 
         Raises:
-            pytest.UsageError: they leave no case of the suites that were to run.
+            pytest.UsageError: they leave no case of the suites that were to run, or the baseline
+                cannot be compared with.
         """
         if not self.suites:
             return
         from pytest_agent_eval.selection import deselect
 
         try:
+            self._compare()
             deselect(self, items)
         except pytest.UsageError as error:
             if self.worker is None:
@@ -227,6 +230,40 @@ class EvalSession:
             more = hint if os.path.exists(asked) else ""
             raise pytest.UsageError(f"--agent-eval-{option}: {error}{more}") from None
         return earlier
+
+    def open_baseline(self) -> Baseline | None:
+        """Open the run that this one is compared with, before the first trial.
+
+        Raises:
+            pytest.UsageError: there is no such run, or it cannot be compared with.
+        """
+        from pytest_agent_eval.errors import RunDirectoryError
+
+        if self.options.baseline is None:
+            return None
+        try:
+            return self.store.baseline
+        except RunDirectoryError as error:
+            raise pytest.UsageError(f"--agent-eval-baseline: {error}") from None
+
+    def _compare(self) -> None:
+        """Hand the baseline to the suites.
+
+        Raises:
+            pytest.UsageError: it has no result of any of them, or a judge cannot use it.
+        """
+        baseline = self.open_baseline()
+        if baseline is None:
+            return
+        from pytest_agent_eval.errors import AgentEvalError
+
+        asked = [suite for suite in self.suites.values() if suite.asked]
+        try:
+            baseline.require(suite.key for suite in asked)
+            for suite in asked:
+                suite.compare_with(baseline)
+        except AgentEvalError as error:
+            raise pytest.UsageError(f"--agent-eval-baseline: {error}") from None
 
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""

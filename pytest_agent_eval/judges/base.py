@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import JudgeConfig, Suite
 
-__all__ = ["Judge", "JudgeContext", "JudgeKind"]
+__all__ = ["BaselineRecords", "Judge", "JudgeContext", "JudgeKind"]
 
 
 class Judge(Protocol):
@@ -34,6 +34,31 @@ class Judge(Protocol):
         ...
 
 
+class BaselineRecords(Protocol):
+    """The records of one suite in the run that this session is compared with."""
+
+    @property
+    def name(self) -> str:
+        """The run's."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A digest; another one where the records may be others."""
+        ...
+
+    def find(self, record: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """What the baseline holds of the same case, variant and trial.
+
+        Returns:
+            The other record, or why there is none to compare with, in a few words.
+
+        Raises:
+            RunDirectoryError: it was stored, and cannot be read any more.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
     """What a judge kind gets to make one judge of a suite.
@@ -45,6 +70,7 @@ class JudgeContext:
         builtin_dirs: the project's own directories of builtin judges.
         place: the entry's path in the suite's file, such as ``judges[2]``.
         gateway: by which models are asked; None for one of the suite alone.
+        baseline: the run that this session is compared with; None without one.
     """
 
     config: JudgeConfig
@@ -53,6 +79,7 @@ class JudgeContext:
     builtin_dirs: tuple[Path, ...] = ()
     place: str = ""
     gateway: Gateway | None = None
+    baseline: BaselineRecords | None = None
 
 
 JudgeKind = Callable[[JudgeContext], Judge]

@@ -12,6 +12,7 @@ from pytest_agent_eval.judges.base import Judge, JudgeContext, JudgeKind
 from pytest_agent_eval.judges.builtin_files import BuiltinFile, find_builtins
 from pytest_agent_eval.judges.sources import imported_files, module_files
 from pytest_agent_eval.suite.digests import canonical_digest, file_digest
+from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = ["MODEL_VARIABLE", "judge_digest"]
 
@@ -111,7 +112,7 @@ def _source_of(kind: JudgeKind) -> list[str]:
 def _model(context: JudgeContext) -> dict[str, Any]:
     """The model it asks, of the judges that ask one."""
     config, suite = context.config, context.suite
-    asks = config.kind in ("llm", "agent") or (
+    asks = config.kind in ("llm", "agent", PAIRWISE) or (
         config.kind == "builtin" and config.builtin in suite.known.llm_builtins
     )
     if not asks:

@@ -22,9 +22,19 @@ from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
 from pytest_agent_eval.suite.judge_models import missing_models
 
-__all__ = ["LlmJudge", "make_llm", "make_llm_builtin", "read_verdict"]
+__all__ = [
+    "SHARE",
+    "LlmJudge",
+    "asked_of",
+    "make_llm",
+    "make_llm_builtin",
+    "model_of",
+    "question_of",
+    "read_file",
+    "read_verdict",
+]
 
-_SHARE = 0.95
+SHARE = 0.95
 """Of the judge's time that its calls may take, so that the message is theirs."""
 
 _UNTOLD = (1.0, 5.0)
@@ -55,17 +65,27 @@ def make_llm(context: JudgeContext) -> LlmJudge:
     Raises:
         SuiteError: no model, a file that cannot be read, a template that cannot be parsed.
     """
+    source, key = question_of(context)
+    return _make(context, source, key, rubric=key == "llm_rubric")
+
+
+def question_of(context: JudgeContext) -> tuple[str, str]:
+    """The question of an entry, and the key that gives it: the first that is set; both empty
+    where none is.
+
+    Raises:
+        SuiteError: a file that cannot be read, or one that is named where the text is meant.
+    """
     config = context.config
     for key, value in (("llm_rubric", config.llm_rubric), ("prompt", config.prompt)):
         if value.lstrip().lower().startswith("file:"):
             message = "is the text itself, and no file is read for it; prompt_file names one"
             raise SuiteError(problem(context, key, message))
-    if config.llm_rubric:
-        return _make(context, config.llm_rubric, "llm_rubric", rubric=True)
-    if config.prompt:
-        return _make(context, config.prompt, "prompt")
-    assert config.prompt_file is not None
-    return _make(context, _read(context, config.prompt_file, "prompt_file"), "prompt_file")
+        if value:
+            return value, key
+    if config.prompt_file is None:
+        return "", ""
+    return read_file(context, config.prompt_file, "prompt_file"), "prompt_file"
 
 
 def make_llm_builtin(context: JudgeContext, path: str) -> LlmJudge:
@@ -74,20 +94,15 @@ def make_llm_builtin(context: JudgeContext, path: str) -> LlmJudge:
     Raises:
         SuiteError: as :func:`make_llm`.
     """
-    return _make(context, _read(context, path, "builtin"), "builtin", rubric=True, boolean=True)
+    return _make(context, read_file(context, path, "builtin"), "builtin", rubric=True, boolean=True)
 
 
 def _make(
     context: JudgeContext, source: str, key: str, *, rubric: bool = False, boolean: bool = False
 ) -> LlmJudge:
     config = context.config
-    missing = [
-        found for found in missing_models(context.suite, os.environ) if found.path == context.place
-    ]
-    if missing:
-        raise SuiteError(*missing)
-    model = config.model or context.suite.config.models.judge or os.environ[MODEL_VARIABLE]
-    files = [(path, _read(context, path, "context")) for path in config.context]
+    model = model_of(context)
+    files = [(path, read_file(context, path, "context")) for path in config.context]
     try:
         prompt = JudgePrompt(source, rubric=rubric, arguments=config.arguments, context=files)
     except TemplateError as error:
@@ -96,7 +111,7 @@ def _make(
         config.name,
         prompt,
         context.gateway or Gateway(context.suite.directory),
-        model=provider_name(model),
+        model=model,
         kind="bool" if boolean else config.feedback_type or "float",
         score_range=config.score_range,
         samples=config.samples,
@@ -105,7 +120,27 @@ def _make(
     )
 
 
-def _read(context: JudgeContext, path: str, key: str) -> str:
+def model_of(context: JudgeContext) -> str:
+    """The model that a judge asks, ``provider/model``.
+
+    Raises:
+        SuiteError: none is named.
+    """
+    missing = [
+        found for found in missing_models(context.suite, os.environ) if found.path == context.place
+    ]
+    if missing:
+        raise SuiteError(*missing)
+    named = context.config.model or context.suite.config.models.judge
+    return provider_name(named or os.environ[MODEL_VARIABLE])
+
+
+def read_file(context: JudgeContext, path: str, key: str) -> str:
+    """The text of a file that a judge's entry names, relative to the suite's directory.
+
+    Raises:
+        SuiteError: it cannot be read.
+    """
     full = context.suite.directory / path
     try:
         return full.read_text(encoding="utf-8")
@@ -173,7 +208,7 @@ class LlmJudge:
                     request,
                     lambda found: read_verdict(found, self._kind),
                     asker=asker,
-                    timeout=self._timeout * _SHARE / self._samples,
+                    timeout=self._timeout * SHARE / self._samples,
                 )
             except ModelError as error:
                 raw = ""
@@ -181,7 +216,7 @@ class LlmJudge:
                     raw = error.raw
                     replies += error.replies
                 verdict = error_verdict(self._name, str(error), detail=raw)
-                return replace(verdict, asked=_asked(replies)) if replies else verdict
+                return replace(verdict, asked=asked_of(replies)) if replies else verdict
             answers.append(answered.value)
             replies += answered.replies
         return _verdict(self._name, answers, replies)
@@ -283,13 +318,14 @@ def _verdict(
         spread = {"lowest": min(values), "highest": max(values)}
     # The rationale of a sample that said so, or was nearest.
     nearest = min(answers, key=lambda answer: abs(answer[0] - value))
-    asked = _asked(replies)
+    asked = asked_of(replies)
     if len(values) > 1:
         asked |= {"values": values, **spread}
     return Verdict(name, value, nearest[1], asked=asked)
 
 
-def _asked(replies: Sequence[ModelReply]) -> dict[str, Any]:
+def asked_of(replies: Sequence[ModelReply]) -> dict[str, Any]:
+    """``Verdict.asked`` of a judgement that took these calls; at least one."""
     return {
         "model": replies[-1].model,
         "calls": len(replies),

@@ -50,10 +50,10 @@ def trusted(value: Any) -> Any:
     return value
 
 
-def fenced(text: str) -> str:
+def fenced(text: str, limit: int = LONGEST) -> str:
     """The text between its fences, shortened, with what is invisible in it made visible."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
+    if len(text) > limit:
+        half = limit // 2
         left_out = len(text) - 2 * half
         text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
     text = _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
@@ -95,8 +95,8 @@ class Material(Mapping[str, Any]):
             lines.append(f"{path} ({size:,} bytes{', binary' if binary else ''})")
         return "\n".join(lines) or "(no files)"
 
-    def write(self, value: Any) -> str:
-        """What a template's expression becomes in a prompt."""
+    def write(self, value: Any, limit: int = LONGEST) -> str:
+        """What a template's expression becomes in a prompt: of a text at most ``limit`` characters."""
         if isinstance(value, Trusted):
             return str(value)
         if isinstance(value, TrustedMapping):
@@ -108,7 +108,7 @@ class Material(Mapping[str, Any]):
         text = to_text(value)
         for path, name in self._hidden.items():
             text = text.replace(path, name)
-        return fenced(text) if text else "(empty)"
+        return fenced(text, limit) if text else "(empty)"
 
     def tool_trace(self) -> str:
         """One paragraph a tool call: who, what with which arguments, and what came of it."""

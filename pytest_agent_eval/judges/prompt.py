@@ -14,7 +14,7 @@ from pytest_agent_eval.cases.jinja import compiled, generated, sandbox
 from pytest_agent_eval.errors import TemplateError
 from pytest_agent_eval.judges.material import Material, trusted
 
-__all__ = ["JudgePrompt"]
+__all__ = ["MATERIAL", "JudgePrompt", "appendix", "places", "write_value"]
 
 _CONVERSATION = re.compile(r"\bconversation\b")
 _SAID = """
@@ -28,8 +28,8 @@ The file {{ outputs.main_file }} that it wrote:
 {%- endif %}"""
 """Behind a bare criterion: an agent may say nothing and write a file."""
 
-_MATERIAL = "the material"
-"""No name that a template could set."""
+MATERIAL = "the material"
+"""Under it a template's expressions find what writes them; no name that a template could set."""
 
 
 class JudgePrompt:
@@ -59,10 +59,8 @@ class JudgePrompt:
             if not _CONVERSATION.search(source):
                 source += _SAID
         self._arguments = trusted(dict(arguments))
-        self._context = "".join(
-            f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context
-        )
-        self._template, tree = compiled(source, sandbox(_write))
+        self._context = appendix(context)
+        self._template, tree = compiled(source, sandbox(write_value))
         self._names = meta.find_undeclared_variables(tree) - {"range"}
         unknown = sorted(self._names - _NAMES.keys() - {"arguments"})
         if unknown:
@@ -75,22 +73,28 @@ class JudgePrompt:
         Raises:
             TemplateError: of what the template does.
         """
-        material = Material(record, _places(record))
+        material = Material(record, places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        return generated(self._template, {**names, _MATERIAL: material}) + self._context
+        return generated(self._template, {**names, MATERIAL: material}) + self._context
+
+
+def appendix(context: Sequence[tuple[str, str]]) -> str:
+    """What is put behind a prompt: the files of ``context``, name and text, as they are."""
+    return "".join(f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context)
 
 
 @pass_context
-def _write(context: Context, value: Any) -> Any:
+def write_value(context: Context, value: Any) -> Any:
+    """What becomes of an expression's value: the sandbox calls it for each."""
     if isinstance(value, Undefined):
         return value
-    material: Material = context.parent[_MATERIAL]
+    material: Material = context.parent[MATERIAL]
     return material.write(value)
 
 
-def _places(record: Mapping[str, Any]) -> dict[str, str]:
-    """Paths that are others in each trial and on each machine."""
+def places(record: Mapping[str, Any]) -> dict[str, str]:
+    """Paths that are others in each trial and on each machine -> what stands for them."""
     found: dict[str, str] = {}
     for key in ("workspace", "case_dir"):
         path = record.get(key)

@@ -22,12 +22,14 @@ from pytest_agent_eval.judges.definition import judge_digest
 from pytest_agent_eval.judges.function import make_function
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import nearest
+from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.judges.base import BaselineRecords
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
-__all__ = ["KINDS", "PAIRWISE", "make_judges"]
+__all__ = ["KINDS", "make_judges"]
 
 
 def _make_llm(context: JudgeContext) -> Judge:
@@ -36,14 +38,19 @@ def _make_llm(context: JudgeContext) -> Judge:
     return make_llm(context)
 
 
+def _make_pairwise(context: JudgeContext) -> Judge:
+    from pytest_agent_eval.judges.pairwise import make_pairwise
+
+    return make_pairwise(context)
+
+
 KINDS: Mapping[str, JudgeKind] = {
     "builtin": make_builtin,
     "check": make_check,
     "function": make_function,
     "llm": _make_llm,
+    PAIRWISE: _make_pairwise,
 }
-PAIRWISE = "pairwise"
-"""Reserved: this judge compares two runs, so it does not judge single trials."""
 
 _LATER = {"agent": "agent judges"}
 
@@ -55,8 +62,9 @@ def make_judges(
     kinds: Mapping[str, JudgeKind] | None = None,
     builtin_dirs: Iterable[Path | str] = (),
     gateway: Gateway | None = None,
+    baseline: BaselineRecords | None = None,
 ) -> tuple[BoundJudge, ...]:
-    """Make every judge of a suite, in the suite's order, without the one named ``pairwise``.
+    """Make every judge of a suite, in the suite's order.
 
     Args:
         suite: a checked suite.
@@ -64,6 +72,7 @@ def make_judges(
         kinds: judge kinds that plugins registered: name -> what makes a judge.
         builtin_dirs: the project's own directories of builtin judges.
         gateway: by which models are asked; None for one of the suite alone.
+        baseline: the suite's records in the run that it is compared with, if there is one.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -74,9 +83,8 @@ def make_judges(
     judges: list[BoundJudge] = []
     problems: list[Problem] = []
     for index, config in enumerate(suite.config.judges):
-        if config.name == PAIRWISE:
-            continue
-        context = JudgeContext(config, suite, rootdir, directories, f"judges[{index}]", gateway)
+        place = f"judges[{index}]"
+        context = JudgeContext(config, suite, rootdir, directories, place, gateway, baseline)
         try:
             judges.append(_make_judge(context, makers, threads))
         except SuiteError as error:
@@ -100,6 +108,8 @@ def _make_judge(
             message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
         raise SuiteError(problem(context, "", message))
     judge = maker(context)
+    if config.kind == PAIRWISE:  # its values are 1, 0 and -1, whatever the entry says of values
+        config = config.model_copy(update={"feedback_type": None, "score_range": None})
     return BoundJudge(
         config,
         judge,

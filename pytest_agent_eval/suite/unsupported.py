@@ -20,7 +20,6 @@ _SKILL = "a skill with runner type litellm, which takes a prompt, is"
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
     "agent": "judge {}: agent judges are",
-    "pairwise": "judge {}: comparing two runs is",
 }
 
 
@@ -71,9 +70,6 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
             yield place, _MODELS[judge.kind].format(judge.name)
             continue
         yield from _of_judge(judge, place)
-    for name, threshold in suite.config.thresholds.items():
-        if threshold.min_win_rate is not None:
-            yield f"thresholds.{name}.min_win_rate", "min_win_rate is"
 
 
 def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:

@@ -21,8 +21,6 @@ NOT_YET = {
     "batch, old place of skill": {
         "mlflow",
         "inputs.tools",
-        "judges[2]",
-        "thresholds.pairwise.min_win_rate",
     },
 }
 """The features of the valid texts that no version can run yet; the other texts run."""

@@ -26,7 +26,6 @@ CLI = "runner: {type: cli, command: x}\n"
             "execution.steps[0].runner.type",
         ),
         (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
-        (CLI + "judges: [{name: pairwise}]", "judges[0]"),
         (
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
@@ -52,15 +51,13 @@ def test_several_at_once(load: Any) -> None:
         runner: {type: responses-api}
         judges:
           - {name: a, check: return 1, examples: {source: x}}
-          - {name: pairwise}
-        thresholds: {pairwise: {min_win_rate: 0.5}}
+        reward: {judge: a}
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
         "judges[0].examples",
-        "judges[1]",
+        "reward",
         "runner.type",
-        "thresholds.pairwise.min_win_rate",
     ]
 
 
