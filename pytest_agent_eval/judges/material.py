@@ -96,7 +96,7 @@ class Material(Mapping[str, Any]):
         return "\n".join(lines) or "(no files)"
 
     def write(self, value: Any, limit: int = LONGEST) -> str:
-        """What a template's expression becomes in a prompt: of a text at most ``limit`` characters."""
+        """What a template's expression becomes in a prompt: at most ``limit`` characters."""
         if isinstance(value, Trusted):
             return str(value)
         if isinstance(value, TrustedMapping):

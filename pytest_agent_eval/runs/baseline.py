@@ -97,7 +97,9 @@ class Baseline:
             return "no such case in the baseline"
         if variant not in variants:
             there = ", ".join(sorted(str(name) for name in variants if name is not None))
-            return f"the baseline has this case only {f'as {there}' if there else 'unvaried'}"
+            return (
+                f"the baseline has this case only {f'as {there}' if there else 'without a variant'}"
+            )
         return "" if trial in variants[variant] else f"no trial {trial} of it in the baseline"
 
     @cached_property
