@@ -49,6 +49,7 @@ class EvalSession:
         self.suites: dict[str, ActiveSuite] = {}
         self.datasets = Datasets(options.files, str(config.rootpath))
         self.report: Report | None = None
+        self._refused = False
         self.problem = ""
         self.problem_shown = False
         self.alarms: list[str] = []
@@ -182,8 +183,9 @@ class EvalSession:
             self._compare()
             deselect(self, items)
         except pytest.UsageError as error:
+            self._refused = True  # pytest calls the hook that plans them all the same
             if self.worker is None:
-                items.clear()  # pytest calls the hook that plans them all the same
+                items.clear()
                 raise
             # A worker that raises is a crashed one; the controller says it when this one ends.
             self.problem = str(error)
@@ -191,7 +193,7 @@ class EvalSession:
 
     def plan(self, items: Iterable[pytest.Item]) -> None:
         """Remember what was selected, and plan the trials in pytest's order."""
-        if not self.suites:
+        if not self.suites or self._refused:
             return
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():

@@ -120,6 +120,60 @@ def test_a_run_is_compared_case_by_case(
     assert values(project) == [-1, -1, -1, -1, 1, 0]
 
 
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["here", "xdist"])
+def test_a_baseline_that_is_none_is_a_usage_error(
+    project: Project, server: Provider, workers: list[str]
+) -> None:
+    run = project.subprocess if workers else project.run
+    agent(project, 1, 1, 1, 1, 1, 1)
+    project.suite(SUITE.replace("name: greetings", "name: other"), "other/eval.yaml")
+    project.case("case-001", dataset="other/cases")
+    result = run("--agent-eval", *workers, "--agent-eval-baseline", "nosuch")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = flat(result.stdout.str() + result.stderr.str())
+    assert "--agent-eval-baseline: no run named nosuch in " in said
+    project.run("other/eval.yaml")
+    result = run("eval.yaml", *workers, "--agent-eval-baseline", "latest")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    said = flat(result.stdout.str() + result.stderr.str())
+    assert "has no result of eval.yaml; it is a run of other/eval.yaml" in said
+    assert "Traceback" not in said
+    assert len(project.runs) == 1
+
+
+def test_resume_and_rescore_compare_with_what_is_named(project: Project, server: Provider) -> None:
+    agent(project, 1, 1, 1, 1, 1, 1)
+    project.run("--agent-eval", "-k", "not case-006")
+    cold = project.latest.name
+    agent(project, 3, 3, 3, 3, 3, 3)
+    project.run("--agent-eval")
+    hot = project.latest.name
+
+    same = project.run("--agent-eval", "--agent-eval-resume", "--agent-eval-baseline", "latest")
+    assert same.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the very executions that this session is about" in flat(same.stderr.str())
+
+    # The run was made without a baseline: with one, only this judge speaks again.
+    resumed = project.run(
+        "--agent-eval", f"--agent-eval-resume={hot}", "--agent-eval-baseline", cold
+    )
+    assert resumed.ret == 0
+    assert values(project) == [1, 1, 1, 1, 1, None]
+    assert compared(project)["case-006"].rationale == "not compared: no such case in the baseline"
+    asked = len(server.asked)
+    project.run("--agent-eval", f"--agent-eval-resume={hot}", "--agent-eval-baseline", cold)
+    assert project.summary()["pairwise"]["wins_a"] == 5
+    assert len(server.asked) == asked
+
+    agent(project, 5, 5, 5, 5, 5, 5)
+    project.run("--agent-eval")
+    project.case("case-001", {"message": "case-001", "more": "words"})
+    project.run("--agent-eval", f"--agent-eval-rescore={cold}", "--agent-eval-baseline", hot)
+    assert values(project) == [None, -1, -1, -1, -1]
+    assert "has changed since the baseline" in compared(project)["case-001"].rationale
+    assert project.summary()["pairwise"]["wins_b"] == 4
+
+
 def _property(xml: Any, start: str) -> str:
     found = [
         str(item.get("value"))
