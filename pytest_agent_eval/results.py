@@ -53,7 +53,8 @@ class Verdict:
         digest: xxh3_128 over the definition of the judge that gave it; empty when unknown.
         asked: what asking a model took, else empty: ``model``, ``calls``, ``recorded`` (calls that
             were read from a recording), ``cost_usd``, ``input_tokens``, ``output_tokens`` (None:
-            unknown); of several samples their ``values`` and ``agreement``, or ``lowest`` and
+            unknown), ``recordings`` (keys of the recordings that hold the calls); of several
+            samples their ``values`` and ``agreement``, or ``lowest`` and
             ``highest``.
     """
 
@@ -96,6 +97,8 @@ class Usage:
         models_used: all models.
         per_model_usage: model -> ``{input, output, cost_usd}``.
         per_model_turns: model -> turns.
+        recordings: keys of the recordings that hold the calls of models; those of other runners
+            than ours are not recorded.
     """
 
     cost_usd: float | None = None
@@ -108,6 +111,7 @@ class Usage:
     models_used: tuple[str, ...] = ()
     per_model_usage: Mapping[str, Any] = field(default_factory=dict)
     per_model_turns: Mapping[str, int] = field(default_factory=dict)
+    recordings: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only (as far as the values of ``per_model_usage`` are)."""
@@ -122,6 +126,7 @@ class Usage:
             "models_used": list(self.models_used),
             "per_model_usage": dict(self.per_model_usage),
             "per_model_turns": dict(self.per_model_turns),
+            "recordings": list(self.recordings),
         }
 
 
@@ -229,7 +234,8 @@ class TrialResult:
             known["execution"] = _rebuild(Verdict, known["execution"])
         known["verdicts"] = tuple(_rebuild(Verdict, item) for item in known.get("verdicts", ()))
         usage = dict(known.get("usage") or {})
-        usage["models_used"] = tuple(usage.get("models_used", ()))
+        for name in ("models_used", "recordings"):
+            usage[name] = tuple(usage.get(name, ()))
         known["usage"] = _rebuild(Usage, usage)
         known["notes"] = tuple(known.get("notes", ()))
         return cls(**known)

@@ -56,6 +56,12 @@ def _run(arguments: argparse.Namespace) -> int:
             files=arguments.files,
         )
     if arguments.command == "recordings":
+        if arguments.action == "prune":
+            from pytest_agent_eval.cli.prune import prune_recordings
+
+            return prune_recordings(
+                arguments.place, arguments.run, directory=arguments.runs, dry_run=arguments.dry_run
+            )
         from pytest_agent_eval.cli.recordings import recording_stats
 
         return recording_stats(arguments.place, as_json=arguments.json)
@@ -86,11 +92,8 @@ def _parser() -> argparse.ArgumentParser:
         "directory", nargs="?", default="evals", help="where to write it (default: evals)"
     )
     where = argparse.ArgumentParser(add_help=False)
-    where.add_argument(
-        "--runs",
-        metavar="DIR",
-        help="where runs are stored (default: .agent-eval/runs here or in a directory above)",
-    )
+    where_help = "where runs are stored (default: .agent-eval/runs here or in a directory above)"
+    where.add_argument("--runs", metavar="DIR", help=where_help)
     where.add_argument("--json", action="store_true", help="print JSON")
     commands.add_parser("runs", parents=[where], help="list the stored runs, newest first")
     show = commands.add_parser(
@@ -106,17 +109,28 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
     show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
     recordings = commands.add_parser(
-        "recordings", help="show what calls of models are recorded beside a suite"
+        "recordings", help="the calls of models that are recorded beside a suite"
     )
     actions = recordings.add_subparsers(dest="action", metavar="ACTION", required=True)
-    stats = actions.add_parser("stats", help="count them, by model")
-    stats.add_argument(
+    beside = argparse.ArgumentParser(add_help=False)
+    beside.add_argument(
         "place",
         nargs="?",
         default=".",
         metavar="SUITE",
         help="a suite's file or its directory (default: the current one)",
     )
+    stats = actions.add_parser("stats", parents=[beside], help="count them, by model")
     stats.add_argument("--json", action="store_true", help="print JSON")
+    prune = actions.add_parser("prune", parents=[beside], help="delete those that no run used")
+    prune.add_argument(
+        "--run",
+        action="append",
+        default=[],
+        metavar="RUN",
+        help="a run of all cases, whose recordings stay (default: latest); repeatable",
+    )
+    prune.add_argument("--runs", metavar="DIR", help=where_help)
+    prune.add_argument("--dry-run", action="store_true", help="only say what would be deleted")
     show.add_argument("--files", action="store_true", help="list the files of each record")
     return parser

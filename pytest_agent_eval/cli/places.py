@@ -1,10 +1,13 @@
-"""Where the ``agent-eval`` command looks for runs."""
+"""Where the ``agent-eval`` command looks for runs, and for recordings."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["runs_directory"]
+from pytest_agent_eval.errors import SelectionError
+from pytest_agent_eval.llm.recordings import DIRECTORY
+
+__all__ = ["recordings_directory", "runs_directory"]
 
 _DEFAULT = Path(".agent-eval", "runs")
 
@@ -21,3 +24,21 @@ def runs_directory(given: str | None) -> Path:
         if (place / _DEFAULT).is_dir():
             return place / _DEFAULT
     return here / _DEFAULT
+
+
+def recordings_directory(place: str) -> Path:
+    """The directory of the recordings beside a suite.
+
+    Args:
+        place: a suite's file, its directory, or the directory of the recordings.
+
+    Raises:
+        SelectionError: nothing is recorded there.
+    """
+    path = Path(place)
+    directory = path.parent if path.is_file() else path
+    if directory.name != DIRECTORY and (directory / DIRECTORY).is_dir():
+        directory = directory / DIRECTORY
+    if directory.name != DIRECTORY or not directory.is_dir():
+        raise SelectionError(f"{place}: no model calls are recorded there ({DIRECTORY}/)")
+    return directory

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pytest_agent_eval.cli.places import recordings_directory
 from pytest_agent_eval.cli.terminal import print_lines, width
-from pytest_agent_eval.errors import SelectionError
 from pytest_agent_eval.llm.errors import ModelError
-from pytest_agent_eval.llm.recordings import DIRECTORY, Recordings, read_recording
+from pytest_agent_eval.llm.recordings import Recordings, read_recording
 from pytest_agent_eval.llm.request import ModelReply
 from pytest_agent_eval.reports.numbers import count, money, tokens
 from pytest_agent_eval.reports.printable import hanging, one_line
@@ -69,7 +69,7 @@ def recording_stats(place: str, *, as_json: bool) -> int:
     Raises:
         SelectionError: nothing is recorded there.
     """
-    recordings = Recordings(_directory(place))
+    recordings = Recordings(recordings_directory(place))
     replies: dict[str, list[ModelReply]] = {}
     problems, size = [], 0
     for path in recordings.all():
@@ -96,16 +96,6 @@ def recording_stats(place: str, *, as_json: bool) -> int:
     else:
         print_lines(_lines(recordings.directory, size, rows, problems))
     return 1 if problems else 0
-
-
-def _directory(place: str) -> Path:
-    path = Path(place)
-    directory = path.parent if path.is_file() else path
-    if directory.name != DIRECTORY and (directory / DIRECTORY).is_dir():
-        directory = directory / DIRECTORY
-    if directory.name != DIRECTORY or not directory.is_dir():
-        raise SelectionError(f"{place}: no model calls are recorded there ({DIRECTORY}/)")
-    return directory
 
 
 def _lines(

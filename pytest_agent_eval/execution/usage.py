@@ -24,6 +24,7 @@ def add_usage(first: Usage, second: Usage) -> Usage:
         models_used=tuple(dict.fromkeys((*first.models_used, *second.models_used))),
         per_model_usage=_merged(first.per_model_usage, second.per_model_usage),
         per_model_turns=_merged(first.per_model_turns, second.per_model_turns),
+        recordings=tuple(dict.fromkeys((*first.recordings, *second.recordings))),
     )
 
 

@@ -330,6 +330,7 @@ def asked_of(replies: Sequence[ModelReply]) -> dict[str, Any]:
         "model": replies[-1].model,
         "calls": len(replies),
         "recorded": sum(reply.recorded for reply in replies),
+        "recordings": [key for reply in replies for key in reply.usage.recordings],
         **_totals(replies),
     }
 

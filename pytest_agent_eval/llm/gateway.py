@@ -104,12 +104,12 @@ class Gateway:
             if self.mode != "record":
                 known = self.recordings.find(key)
                 if known is not None:
-                    return known
+                    return _recorded_as(known, key)
             if self._offline:
                 raise MissingRecording(self._missing(key, asker), lasting=True)
             reply = self._live(request, timeout)
             self.recordings.store(request, reply)
-            return reply
+            return _recorded_as(reply, key)
 
     def answer(
         self,
@@ -239,6 +239,10 @@ class Gateway:
             f"pytest --agent-eval --agent-eval-llm record (-k picks cases); it would be "
             f"{self.recordings.path(key)}"
         )
+
+
+def _recorded_as(reply: ModelReply, key: str) -> ModelReply:
+    return replace(reply, usage=replace(reply.usage, recordings=(key,)))
 
 
 def _is_set(value: str | None) -> bool:

@@ -184,6 +184,8 @@ def _reply(said: Mapping[str, Any]) -> ModelReply:
         **{
             **said,
             "tool_calls": tuple(ToolCall(**one) for one in said["tool_calls"]),
-            "usage": Usage(**{**usage, "models_used": tuple(usage["models_used"])}),
+            "usage": Usage(
+                **{**usage, "models_used": tuple(usage["models_used"]), "recordings": ()}
+            ),
         }
     )

@@ -7,6 +7,7 @@ else: not with the server that was asked, nor with who asked.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -26,6 +27,7 @@ DIRECTORY = "recordings"
 VERSION = 1
 """Of the form of a file."""
 
+_TEMPORARY = ".recording-"
 _USAGE = ("cost_usd", "input_tokens", "output_tokens", "cache_read_tokens", "cache_create_tokens")
 
 
@@ -84,7 +86,7 @@ class Recordings:
         path = self.path(canonical_digest(asked))
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".recording-")
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
             try:
                 # A lone surrogate, which UTF-8 cannot hold, is written as JSON escapes it.
                 with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
@@ -102,6 +104,16 @@ class Recordings:
     def all(self) -> Iterator[Path]:
         """The files of all recordings, sorted."""
         yield from sorted(self.directory.glob("[0-9a-f][0-9a-f]/*.json"))
+
+    def leftovers(self) -> Iterator[Path]:
+        """Files of recordings that were never written to their end."""
+        yield from self.directory.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*")
+
+    def remove_empty(self) -> None:
+        """Remove the directories below that hold nothing."""
+        for path in self.directory.glob("[0-9a-f][0-9a-f]"):
+            with contextlib.suppress(OSError):  # it holds something
+                path.rmdir()
 
 
 def read_recording(path: Path) -> ModelReply:

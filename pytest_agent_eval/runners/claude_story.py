@@ -63,6 +63,7 @@ class ClaudeStory:
         used = _mapping(self._result.get("modelUsage"))
         per_model = {name: _of_model(_mapping(item)) for name, item in used.items()}
         model: Any = _last(self._lines, "system", "init").get("model") or next(iter(turns), None)
+        tokens: dict[str, Any] = {**(_summed(per_model) if per_model else _of_root(self._result))}
         return Usage(
             cost_usd=_number(self._result.get("total_cost_usd")),
             num_turns=_count(self._result.get("num_turns")),
@@ -70,7 +71,7 @@ class ClaudeStory:
             models_used=tuple(dict.fromkeys((*per_model, *turns))),
             per_model_usage=per_model,
             per_model_turns=dict(turns),
-            **(_summed(per_model) if per_model else _of_root(self._result)),
+            **tokens,
         )
 
     @cached_property

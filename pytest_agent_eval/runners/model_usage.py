@@ -42,6 +42,7 @@ def total_usage(turns: Sequence[Usage]) -> Usage:
             for model, own in models.items()
         },
         per_model_turns={model: len(own) for model, own in models.items()},
+        recordings=tuple(key for turn in turns for key in turn.recordings),
     )
 
 

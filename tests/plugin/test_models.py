@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pytest_agent_eval.cli import main
 from tests.provider import Answer, Asked, Provider, provider, submit
 
 from .conftest import Project
@@ -185,3 +186,18 @@ def test_ctrl_c_waits_for_no_model(project: Project, server: Provider) -> None:
     finally:
         released.set()
         session.close()
+
+
+def test_what_a_changed_rubric_no_longer_asks_is_pruned(
+    project: Project, server: Provider, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project.run("--agent-eval").assert_outcomes(passed=2, failed=1)
+    old = {*recordings(project)}
+    project.suite(SUITE.replace("Is it polite?", "Is it friendly?"))
+    project.run("--agent-eval").assert_outcomes(passed=2, failed=1)
+    used = [key for one in verdicts(project) for key in one["asked"]["recordings"]]
+    assert {path.stem for path in {*recordings(project)} - old} == {*used}
+    assert main(["recordings", "prune", str(project.path)]) == 0
+    assert "3 recordings deleted" in capsys.readouterr().out
+    assert {path.stem for path in recordings(project)} == {*used}
+    project.run("--agent-eval", "--agent-eval-llm=replay").assert_outcomes(passed=2, failed=1)

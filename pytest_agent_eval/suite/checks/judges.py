@@ -7,7 +7,12 @@ from typing import Any
 
 from pytest_agent_eval.suite.checks.execution import step_ids
 from pytest_agent_eval.suite.checks.runner import check_runner
-from pytest_agent_eval.suite.checks.sources import check_body, check_condition, check_template
+from pytest_agent_eval.suite.checks.sources import (
+    check_body,
+    check_condition,
+    check_of_boolean,
+    check_template,
+)
 from pytest_agent_eval.suite.findings import Findings, Place, entries, text
 from pytest_agent_eval.suite.known import PAIRWISE, RESERVED_JUDGE_NAMES, Known
 from pytest_agent_eval.suite.messages import nearest
@@ -82,13 +87,20 @@ def _check_kind(judge: Judge, name: str, place: Place, findings: Findings, known
     elif not kinds:
         keys = ["builtin", "check", "agent", *LLM_KEYS, "module and function"]
         keys += sorted(known.judge_kinds)
-        findings.problem(place, f"{label} has no kind; set one of {', '.join(keys)}")
+        empty = [key for key in keys if judge.get(key) == ""]
+        if empty:
+            findings.problem((*place, empty[0]), f"{label}: {empty[0]} is empty")
+        else:
+            findings.problem(place, f"{label} has no kind; set one of {', '.join(keys)}")
     elif kinds[0] == "builtin" and len(kinds) > 1:
         others = [key for key in _kind_keys(judge, known) if key != "builtin"]
         findings.problem(place, f"{label}: builtin excludes {', '.join(others)}; keep one of them")
     elif len(kinds) > 1 and kinds != ("agent", "llm"):
         rest = kinds[2:] if kinds[:2] == ("agent", "llm") else kinds[1:]
         findings.warn(place, f"{label}: {kinds[0]} decides, {', '.join(rest)} is ignored")
+    asked = [key for key in LLM_KEYS if judge.get(key) not in (None, "")]
+    for key in asked[1:]:
+        findings.warn((*place, key), f"{label}: {asked[0]} is the question, {key} is ignored")
     if "function" in kinds:
         for key, other_key in (("module", "function"), ("function", "module")):
             if judge.get(key) in (None, ""):
@@ -131,12 +143,18 @@ def _check_scale(judge: Judge, name: str, place: Place, findings: Findings, know
         findings.problem((*place, "score_range"), message)
     if scale is None and kind != "bool" and is_llm(judge, known):
         message = "no score_range: the model is told [1, 5], and it is not enforced; declare one"
+        if kind is None:
+            message += ", or feedback_type: bool for yes or no"
+            if not judge.get("pass_if"):
+                message += "; a number asserts nothing without pass_if or a threshold"
         findings.warn(place, message)
 
 
 def _check_sources(judge: Judge, name: str, place: Place, findings: Findings) -> None:
     check_condition(judge.get("if"), "judge", (*place, "if"), findings)
     check_condition(judge.get("pass_if"), "value", (*place, "pass_if"), findings)
+    if judge.get("feedback_type") == "bool":
+        check_of_boolean(judge.get("pass_if"), (*place, "pass_if"), findings)
     check_body(judge.get("check"), name or "the judge", (*place, "check"), findings)
     for key in ("llm_rubric", "prompt"):
         check_template(judge.get(key), (*place, key), findings)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pytest_agent_eval.errors import ConditionError, SuiteError, TemplateError
 from pytest_agent_eval.suite.findings import Findings, Place
 
-__all__ = ["check_body", "check_condition", "check_template"]
+__all__ = ["check_body", "check_condition", "check_of_boolean", "check_template"]
 
 
 def check_condition(
@@ -29,6 +29,22 @@ def check_condition(
         compile_condition(source, names)
     except ConditionError as error:
         findings.problem(place, str(error))
+
+
+def check_of_boolean(source: Any, place: Place, findings: Findings) -> None:
+    """Note a condition over the value of a boolean judge that tells true and false not apart."""
+    if not isinstance(source, str) or not source.strip():
+        return
+    from pytest_agent_eval.cases.conditions import VALUE_NAMES, compile_condition
+
+    try:
+        condition = compile_condition(source, VALUE_NAMES)
+        same = condition.evaluate({"value": True}) == condition.evaluate({"value": False})
+    except ConditionError:  # said by check_condition, or when it judges
+        return
+    if same:
+        message = f"{source.strip()} says the same of true and of false"
+        findings.problem(place, f"{message}, and feedback_type is bool; leave pass_if out")
 
 
 def check_template(source: Any, place: Place, findings: Findings) -> None:

@@ -87,6 +87,7 @@ def test_a_rubric_is_asked_about_what_the_agent_said(
         "model": "some-model",
         "calls": 1,
         "recorded": 0,
+        "recordings": [],
         "cost_usd": None,
         "input_tokens": 11,
         "output_tokens": 7,

@@ -31,7 +31,13 @@ def test_kinds(load: Any, judge: str, kind: str) -> None:
     ("judge", "path", "words"),
     [
         ("{name: a}", "judges[0]", ["no kind", "builtin", "check", "llm_rubric"]),
-        ("{name: a, check: ''}", "judges[0]", ["no kind"]),
+        ("{name: a, check: ''}", "judges[0].check", ["'a': check is empty"]),
+        ("{name: a, llm_rubric: ''}", "judges[0].llm_rubric", ["'a': llm_rubric is empty"]),
+        (
+            "{name: a, prompt: x, feedback_type: bool, pass_if: value >= 4}",
+            "judges[0].pass_if",
+            ["value >= 4", "true", "false", "leave pass_if out"],
+        ),
         ("{check: return 1}", "judges[0].name", ["missing"]),
         ("{name: '', check: return 1}", "judges[0].name", ["empty"]),
         ("{name: execution, check: return 1}", "judges[0].name", ["reserved"]),
@@ -105,6 +111,29 @@ def test_plugin_kinds(load: Any, problems: Any) -> None:
     assert (
         "oracle" in problems("judges: [{name: a, builtin: regex, oracle: 1}]", known)["judges[0]"]
     )
+
+
+def test_a_condition_may_turn_a_boolean_round(load: Any) -> None:
+    for source in ("not value", "value == False", "value < 1"):
+        entry = f"{{name: a, check: return 1, feedback_type: bool, pass_if: {source}}}"
+        assert load(f"judges: [{entry}]").config.judges[0].pass_if == source
+
+
+def test_of_two_questions_the_first_is_asked(warnings_of: Any) -> None:
+    entry = "{name: a, prompt_file: p.md, prompt: x, llm_rubric: y, feedback_type: bool}"
+    said = warnings_of(f"judges: [{entry}]")
+    assert {path: text for path, text in said.items() if path.startswith("judges")} == {
+        "judges[0].prompt": "'a': llm_rubric is the question, prompt is ignored",
+        "judges[0].prompt_file": "'a': llm_rubric is the question, prompt_file is ignored",
+    }
+
+
+def test_a_number_without_a_bound_asserts_nothing(warnings_of: Any) -> None:
+    said = warnings_of("judges: [{name: a, llm_rubric: x}]")["judges[0]"]
+    assert "asserts nothing without pass_if or a threshold" in said
+    assert "feedback_type: bool" in said
+    said = warnings_of("judges: [{name: a, llm_rubric: x, pass_if: value > 3}]")["judges[0]"]
+    assert "asserts nothing" not in said
 
 
 def test_a_deciding_kind_that_ignores_another(warnings_of: Any) -> None:
