@@ -15,10 +15,11 @@ from pytest_agent_eval.errors import SuiteError, TemplateError
 from pytest_agent_eval.judges.base import BaselineRecords, JudgeContext
 from pytest_agent_eval.judges.bound import MODEL_TIMEOUT
 from pytest_agent_eval.judges.comparison_prompt import ComparisonPrompt, is_empty
-from pytest_agent_eval.judges.llm import SHARE, asked_of, model_of, question_of, read_file
+from pytest_agent_eval.judges.llm import SHARE, asked_of
 from pytest_agent_eval.judges.problems import problem
+from pytest_agent_eval.judges.question import judging_model, question_source, read_named
 from pytest_agent_eval.judges.verdict import error_verdict
-from pytest_agent_eval.llm import AnswerForm, Gateway, ModelReply, ModelRequest
+from pytest_agent_eval.llm import AnswerForm, Gateway, ModelReply, ModelRequest, provider_name
 from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
 
@@ -94,8 +95,8 @@ def make_pairwise(context: JudgeContext) -> PairwiseJudge:
             that cannot be used.
     """
     config = context.config
-    source, key = question_of(context)
-    files = [(path, read_file(context, path, "context")) for path in config.context]
+    source, key = question_source(context)
+    files = [(path, read_named(context, path, "context")) for path in config.context]
     try:
         prompt = ComparisonPrompt(
             source, rubric=key == "llm_rubric", arguments=config.arguments, context=files
@@ -107,7 +108,7 @@ def make_pairwise(context: JudgeContext) -> PairwiseJudge:
         prompt,
         context.baseline,
         context.gateway or Gateway(context.suite.directory),
-        model=model_of(context) if context.baseline is not None else "",
+        model=provider_name(judging_model(context)) if context.baseline is not None else "",
         step=config.step,
         samples=config.samples,
         temperature=config.temperature,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
     from pytest_agent_eval.judges.base import BaselineRecords
+    from pytest_agent_eval.judges.errand import JudgingAgent
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
@@ -38,8 +39,14 @@ def _make_llm(context: JudgeContext) -> Judge:
     return make_llm(context)
 
 
+def _make_agent(context: JudgeContext) -> Judge:
+    from pytest_agent_eval.judges.agent import make_agent  # likewise
+
+    return make_agent(context)
+
+
 def _make_pairwise(context: JudgeContext) -> Judge:
-    from pytest_agent_eval.judges.pairwise import make_pairwise
+    from pytest_agent_eval.judges.pairwise import make_pairwise  # likewise
 
     return make_pairwise(context)
 
@@ -49,10 +56,9 @@ KINDS: Mapping[str, JudgeKind] = {
     "check": make_check,
     "function": make_function,
     "llm": _make_llm,
+    "agent": _make_agent,
     PAIRWISE: _make_pairwise,
 }
-
-_LATER = {"agent": "agent judges"}
 
 
 def make_judges(
@@ -63,6 +69,7 @@ def make_judges(
     builtin_dirs: Iterable[Path | str] = (),
     gateway: Gateway | None = None,
     baseline: BaselineRecords | None = None,
+    agents: Callable[[JudgeContext], JudgingAgent] | None = None,
 ) -> tuple[BoundJudge, ...]:
     """Make every judge of a suite, in the suite's order.
 
@@ -73,6 +80,7 @@ def make_judges(
         builtin_dirs: the project's own directories of builtin judges.
         gateway: by which models are asked; None for one of the suite alone.
         baseline: the suite's records in the run that it is compared with, if there is one.
+        agents: makes the agents of agent judges; None where no agent can be had.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -83,8 +91,16 @@ def make_judges(
     judges: list[BoundJudge] = []
     problems: list[Problem] = []
     for index, config in enumerate(suite.config.judges):
-        place = f"judges[{index}]"
-        context = JudgeContext(config, suite, rootdir, directories, place, gateway, baseline)
+        context = JudgeContext(
+            config,
+            suite,
+            rootdir,
+            directories,
+            f"judges[{index}]",
+            gateway,
+            baseline=baseline,
+            agents=agents,
+        )
         try:
             judges.append(_make_judge(context, makers, threads))
         except SuiteError as error:
@@ -102,10 +118,7 @@ def _make_judge(
     config = context.config
     maker = makers.get(config.kind)
     if maker is None:
-        if config.kind in _LATER:
-            message = f"{_LATER[config.kind]} are not supported yet"
-        else:
-            message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
+        message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
         raise SuiteError(problem(context, "", message))
     judge = maker(context)
     if config.kind == PAIRWISE:  # its values are 1, 0 and -1, whatever the entry says of values

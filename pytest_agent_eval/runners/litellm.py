@@ -45,9 +45,14 @@ class LitellmRunner:
     Without tools it is asked once. ``execution.prompt`` is the user's message,
     ``runner.system_prompt`` the system message; nothing is added to them.
 
+    Attributes:
+        replays: it asks models by the gateway alone.
+
     Raises:
         RunnerError: the suite asks for a sandbox that does not work here.
     """
+
+    replays = True
 
     def __init__(self, context: RunnerContext) -> None:
         suite = context.suite
@@ -266,6 +271,7 @@ class _Talk:
         error: str = "",
         timed_out: bool = False,
     ) -> Execution:
+        paid = [reply.usage for reply in self._replies if not reply.recorded]
         return Execution(
             output=output,
             exit_code=exit_code,
@@ -277,4 +283,6 @@ class _Talk:
             usage=total_usage([reply.usage for reply in self._replies]),
             notes=tuple(self._notes),
             still_running=self._survivors,
+            recorded=len(self._replies) - len(paid),
+            paid_usd=total_usage(paid).cost_usd if paid else 0.0,
         )

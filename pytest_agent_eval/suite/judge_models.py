@@ -12,6 +12,9 @@ __all__ = ["asks_a_model", "missing_models"]
 
 VARIABLE = "EVAL_JUDGE_MODEL"
 
+_ASKING = frozenset({"litellm", "responses-api"})
+"""Runner types that need a model's name; the others have a default, or ask no model."""
+
 
 def missing_models(suite: Suite, environ: Mapping[str, str]) -> tuple[Problem, ...]:
     """One problem for each judge that asks a model and for which none is named.
@@ -38,4 +41,6 @@ def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:
     """Whether a judge of this suite asks one."""
     if judge.kind == "builtin":
         return judge.builtin in suite.known.llm_builtins
-    return judge.kind in ("llm", "agent", "pairwise")
+    if judge.agent is not None and judge.kind == "agent":
+        return judge.agent.runner.type in _ASKING
+    return judge.kind in ("llm", "pairwise")

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
 from pytest_agent_eval.suite.models.judge import JudgeConfig
+from pytest_agent_eval.suite.models.runner import RunnerConfig
 from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
@@ -18,9 +19,6 @@ _RUNNERS = frozenset({"cli", "python", "claude-code", "codex", "litellm"})
 _SANDBOXED = frozenset({"cli", "litellm"})
 _SKILL = "a skill with runner type litellm, which takes a prompt, is"
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
-_MODELS = {
-    "agent": "judge {}: agent judges are",
-}
 
 
 def unsupported(suite: Suite) -> tuple[Problem, ...]:
@@ -66,15 +64,22 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
     for index, judge in enumerate(suite.config.judges):
         place = f"judges[{index}]"
-        if judge.kind in _MODELS:
-            yield place, _MODELS[judge.kind].format(judge.name)
-            continue
         yield from _of_judge(judge, place)
+        if judge.agent is not None and judge.kind == "agent":
+            yield from _of_agent(judge.name, judge.agent.runner, f"{place}.agent.runner")
 
 
 def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
     if judge.examples is not None:
         yield f"{place}.examples", f"judge {judge.name}: examples are"
+
+
+def _of_agent(judge: str, runner: RunnerConfig, place: str) -> Iterator[tuple[str, str]]:
+    if runner.type in BUILTIN_RUNNER_TYPES - _RUNNERS:
+        yield f"{place}.type", f"judge {judge}: runner type {runner.type} is"
+    elif runner.sandbox != "none" and runner.type not in _SANDBOXED:
+        what = f"sandbox {runner.sandbox} with runner type {runner.type} is"
+        yield f"{place}.sandbox", f"judge {judge}: {what}"
 
 
 def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:

@@ -375,6 +375,6 @@ def test_forms_of_a_choice(said: str) -> None:
 @given(st.text(max_size=50), st.text(max_size=50))
 def test_exchanging_twice_is_no_exchange(old: str, new: str) -> None:
     prompt = ComparisonPrompt("", arguments={})
-    base = {"files": {}, "inputs": "i", "workspace": None, "case_dir": None}
+    base: dict[str, Any] = {"files": {}, "inputs": "i", "workspace": None, "case_dir": None}
     a, b = {**base, "conversation": old}, {**base, "conversation": new}
     assert (prompt.render(a, b) == prompt.render(b, a)) == (old == new)

@@ -12,7 +12,7 @@ from pytest_agent_eval.runs.writer import RunWriter
 from tests.unit.runs.made import HEADER, trial
 
 
-def stored(runs: Path, *results: TrialResult, name: str | None = None) -> Path:
+def stored(runs: Path, *results: TrialResult, name: str = "") -> Path:
     writer = RunWriter.create(runs, HEADER, name=name)
     for result in results:
         writer.append(result)

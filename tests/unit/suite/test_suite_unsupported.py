@@ -25,7 +25,14 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "execution: {steps: [{id: a, prompt: x, runner: {type: responses-api}}]}",
             "execution.steps[0].runner.type",
         ),
-        (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
+        (
+            CLI + "judges: [{name: a, agent: {runner: responses-api}, prompt: x}]",
+            "judges[0].agent.runner.type",
+        ),
+        (
+            CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
+            "judges[0].agent.runner.sandbox",
+        ),
         (
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
             "judges[0].examples",
