@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.cases.conditions import Condition
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.judges import BoundJudge
-    from pytest_agent_eval.judges.base import BaselineRecords, JudgeKind
+    from pytest_agent_eval.judges.base import BaselineRecords, CasePlace, JudgeKind
     from pytest_agent_eval.llm import Gateway, ModelProcess
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
@@ -80,6 +80,7 @@ class ActiveSuite:
         self._judge_kinds = judge_kinds
         self.judges: Mapping[str | None, tuple[BoundJudge, ...]] = {}
         self._gateways: dict[str, Gateway] = {}
+        self._places: Mapping[str, CasePlace] = {}
         self.literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
         self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
@@ -177,7 +178,8 @@ class ActiveSuite:
         Raises:
             AgentEvalError: no such directory, no case in it, or a placeholder no case provides.
         """
-        from pytest_agent_eval.cases import Split, dataset_cases, read_cases
+        from pytest_agent_eval.cases import Case, Split, dataset_cases, read_cases
+        from pytest_agent_eval.judges.base import CasePlace
 
         dataset = self.suite.config.dataset
         split = Split(dataset.split.holdout, dataset.split.by, dataset.split.salt)
@@ -188,7 +190,14 @@ class ActiveSuite:
         every = read_cases(self.suite.dataset_directory, split)
         self.cases = dataset_cases(every, rules, dataset.if_)
         if self.asked:
+            places = {
+                case.name: CasePlace(case.split, case.group)
+                for case in every
+                if isinstance(case, Case)
+            }
+            self._places = places
             self._check_labels({case.name for case in every})
+            self._note_examples()
             self._check_placeholders()
             self._find_literal_placeholders()
         return self.cases
@@ -245,6 +254,7 @@ class ActiveSuite:
                 _scale(judge),
                 judge.name in config.thresholds,
                 self.suite.labels[judge.labels].values if judge.labels else None,
+                self._taught(judge),
             )
             for judge in config.judges
         )
@@ -328,6 +338,7 @@ class ActiveSuite:
                     gateway=self.gateway(suite),
                     baseline=self._baseline_records(),
                     agents=agents,
+                    dataset=lambda: self._places,
                 )
                 made.append((suite, found[variant]))
         return found
@@ -385,23 +396,49 @@ class ActiveSuite:
             found.append((judge.name, condition if early else None))
         return found
 
+    def _taught(self, judge: JudgeConfig) -> frozenset[str]:
+        """The labelled cases that a judge is shown as examples."""
+        from pytest_agent_eval.suite.judge_models import takes_examples
+
+        block = judge.examples
+        if block is None or not judge.labels or not takes_examples(judge, self.suite):
+            return frozenset()
+        from pytest_agent_eval.judges.examples import used_examples
+
+        found = self.suite.examples[block.source].found
+        used = used_examples(found, self._places, count=block.count, mix=block.mix)
+        return used & self.suite.labels[judge.labels].values.keys()
+
+    def _note_examples(self) -> None:
+        """Say which examples are never shown, because their cases are of the holdout half."""
+        for examples in self.suite.examples.values():
+            known = [one.case for one in examples.found if one.case in self._places]
+            held = sum(self._places[name].split == "holdout" for name in known)
+            if held:
+                noun = "example is of a holdout case and is" if held == 1 else "examples are of "
+                noun += "" if held == 1 else "holdout cases and are"
+                self.notes.append(f"{examples.file}: {held} {noun} never shown to a judge")
+
     def _check_labels(self, cases: Set[str]) -> None:
-        """Find labels of cases that are not in the dataset; those that are filtered out are.
+        """Find labels and examples of cases that are not in the dataset; those that are filtered
+        out are.
 
         Raises:
             SuiteError: names each of them, in its own file.
         """
         problems: list[Problem] = []
-        for labels in self.suite.labels.values():
-            for name in labels.values:
+        named = [(one.file, one.lines) for one in self.suite.labels.values()]
+        named += [(one.file, one.lines) for one in self.suite.examples.values()]
+        for file, lines in named:
+            for name, line in lines.items():
                 if name not in cases:
                     few = len(problems) < 5  # looking for what was meant takes its time
                     near = get_close_matches(name, cases, n=1) if few else ()
                     hint = f"; did you mean {near[0]}?" if near else ""
                     message = f"the dataset has no case of this name{hint}"
-                    problems.append(Problem(message, name, labels.file, labels.lines[name]))
+                    problems.append(Problem(message, name, file, line))
         if problems:
-            raise SuiteError(*problems)
+            raise SuiteError(*dict.fromkeys(problems))
 
     def _check_placeholders(self) -> None:
         """Find a placeholder that no case's input provides now, not when the first case runs.

@@ -54,6 +54,7 @@ class JudgeInfo:
         score_range: lowest and highest value, or None.
         gated: a threshold names it.
         labels: case name -> human value, to calibrate the judge with; None where it has none.
+        taught: labelled cases that the judge is shown as examples.
     """
 
     name: str
@@ -61,6 +62,7 @@ class JudgeInfo:
     score_range: tuple[float, float] | None = None
     gated: bool = False
     labels: Mapping[str, bool | int | float] | None = None
+    taught: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types."""
@@ -72,6 +74,8 @@ class JudgeInfo:
         }
         if self.labels is not None:
             data["labels"] = dict(self.labels)
+        if self.taught:
+            data["taught"] = sorted(self.taught)
         return data
 
     @classmethod
@@ -84,6 +88,7 @@ class JudgeInfo:
             (bounds[0], bounds[1]) if bounds else None,
             bool(data.get("gated")),
             labels if isinstance(labels := data.get("labels"), dict) and labels else None,
+            frozenset(data.get("taught") or ()),
         )
 
 

@@ -449,7 +449,10 @@ def calibrations(
     if not labelled:
         return ()
     own = [r for r in results if (r.suite, r.variant) == (info.key, info.variant)]
-    return tuple(calibrate(one.name, one.labels or {}, own, confidence) for one in labelled)
+    return tuple(
+        calibrate(one.name, one.labels or {}, own, confidence, taught=one.taught)
+        for one in labelled
+    )
 
 
 def comparison(

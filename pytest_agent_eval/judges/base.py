@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pytest_agent_eval.deadline import Steps
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import JudgeConfig, Suite
 
-__all__ = ["BaselineRecords", "Judge", "JudgeContext", "JudgeKind", "SteppedJudge"]
+__all__ = ["BaselineRecords", "CasePlace", "Judge", "JudgeContext", "JudgeKind", "SteppedJudge"]
 
 
 class Judge(Protocol):
@@ -35,6 +35,18 @@ class Judge(Protocol):
         May raise anything: the verdict is a judge error then.
         """
         ...
+
+
+class CasePlace(NamedTuple):
+    """Where a case stands in its dataset.
+
+    Attributes:
+        split: ``dev`` or ``holdout``.
+        group: that it shares with other cases, or None.
+    """
+
+    split: str
+    group: str | None
 
 
 class BaselineRecords(Protocol):
@@ -88,6 +100,8 @@ class JudgeContext:
         gateway: by which models are asked; None for one of the suite alone.
         baseline: the run that this session is compared with; None without one.
         agents: makes the agent of an agent judge; None where no agent can be had.
+        dataset: half and group of every case, by name, once they are known; None where they never
+            are.
     """
 
     config: JudgeConfig
@@ -98,6 +112,7 @@ class JudgeContext:
     gateway: Gateway | None = None
     baseline: BaselineRecords | None = None
     agents: Callable[[JudgeContext], JudgingAgent] | None = None
+    dataset: Callable[[], Mapping[str, CasePlace]] | None = None
 
 
 JudgeKind = Callable[[JudgeContext], Judge]

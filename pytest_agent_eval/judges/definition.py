@@ -50,6 +50,7 @@ def judge_digest(context: JudgeContext, judge: Judge, kind: JudgeKind) -> str:
             "files": [file_digest(path) for path in _named_files(context)],
             **_code(context, kind),
             **_model(context),
+            **_halves(context),
         }
     )
 
@@ -84,6 +85,14 @@ def _runner_files(context: JudgeContext, runner: RunnerConfig) -> list[str]:
         module = runner.function.partition(":")[0]
         found += module_files(module, [home, os.fspath(context.rootdir)])
     return found
+
+
+def _halves(context: JudgeContext) -> dict[str, Any]:
+    """What decides which cases are of the holdout half: they are no examples."""
+    if context.config.examples is None:
+        return {}
+    split = context.suite.config.dataset.split
+    return {"halves": split.model_dump(by_alias=True, exclude={"default"}, warnings=False)}
 
 
 def _code(context: JudgeContext, kind: JudgeKind) -> dict[str, Any]:

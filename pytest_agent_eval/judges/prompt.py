@@ -12,6 +12,7 @@ from jinja2.runtime import Context, Undefined
 
 from pytest_agent_eval.cases.jinja import compiled, generated, sandbox
 from pytest_agent_eval.errors import TemplateError
+from pytest_agent_eval.judges.examples import ShownExamples
 from pytest_agent_eval.judges.material import Material, trusted
 
 __all__ = ["MATERIAL", "JudgePrompt", "appendix", "places", "write_value"]
@@ -45,6 +46,7 @@ class JudgePrompt:
         arguments: of the judge.
         context: name -> text of files that are put behind it, as the author wrote them.
         shows_file: behind a bare criterion stands also the main file.
+        examples: scored outputs that are put before it.
 
     Raises:
         TemplateError: it cannot be parsed, or uses a name that there is not.
@@ -58,7 +60,9 @@ class JudgePrompt:
         arguments: Mapping[str, Any],
         context: Sequence[tuple[str, str]] = (),
         shows_file: bool = True,
+        examples: ShownExamples | None = None,
     ) -> None:
+        self._examples = examples
         if rubric:
             source = f"Judge by this criterion:\n\n{source}"
             if not _CONVERSATION.search(source):
@@ -81,7 +85,9 @@ class JudgePrompt:
         material = Material(record, places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        return generated(self._template, {**names, MATERIAL: material}) + self._context
+        asked = generated(self._template, {**names, MATERIAL: material}) + self._context
+        before = self._examples.before(record) if self._examples is not None else ""
+        return before + asked
 
 
 def appendix(context: Sequence[tuple[str, str]]) -> str:

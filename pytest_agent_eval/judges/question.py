@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pytest_agent_eval.errors import SuiteError, TemplateError
 from pytest_agent_eval.judges.base import JudgeContext
 from pytest_agent_eval.judges.definition import MODEL_VARIABLE
+from pytest_agent_eval.judges.examples import ShownExamples
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.prompt import JudgePrompt
 from pytest_agent_eval.suite.judge_models import missing_models
@@ -21,6 +22,7 @@ __all__ = [
     "question_source",
     "read_named",
     "scale_sentence",
+    "shown_examples",
 ]
 
 UNTOLD = (1.0, 5.0)
@@ -107,9 +109,26 @@ def judge_prompt(
             arguments=config.arguments,
             context=files,
             shows_file=shows_file,
+            examples=shown_examples(context),
         )
     except TemplateError as error:
         raise SuiteError(problem(context, key, str(error))) from None
+
+
+def shown_examples(context: JudgeContext) -> ShownExamples | None:
+    """The examples that stand before a judge's question; None where it names none.
+
+    Raises:
+        SuiteError: no dataset tells which cases may be shown.
+    """
+    block = context.config.examples
+    if block is None:
+        return None
+    if context.dataset is None:
+        message = "it is not known which cases are of the holdout half, so that none can be shown"
+        raise SuiteError(problem(context, "examples", message))
+    found = context.suite.examples[block.source].found
+    return ShownExamples(found, context.dataset, count=block.count, mix=block.mix)
 
 
 def judging_model(context: JudgeContext) -> str:

@@ -25,7 +25,7 @@ from pytest_agent_eval.judges.signature import nearest
 from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
-    from pytest_agent_eval.judges.base import BaselineRecords
+    from pytest_agent_eval.judges.base import BaselineRecords, CasePlace
     from pytest_agent_eval.judges.errand import JudgingAgent
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
@@ -70,6 +70,7 @@ def make_judges(
     gateway: Gateway | None = None,
     baseline: BaselineRecords | None = None,
     agents: Callable[[JudgeContext], JudgingAgent] | None = None,
+    dataset: Callable[[], Mapping[str, CasePlace]] | None = None,
 ) -> tuple[BoundJudge, ...]:
     """Make every judge of a suite, in the suite's order.
 
@@ -81,6 +82,7 @@ def make_judges(
         gateway: by which models are asked; None for one of the suite alone.
         baseline: the suite's records in the run that it is compared with, if there is one.
         agents: makes the agents of agent judges; None where no agent can be had.
+        dataset: half and group of every case, by name; asked when the first case is judged.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -100,6 +102,7 @@ def make_judges(
             gateway,
             baseline=baseline,
             agents=agents,
+            dataset=dataset,
         )
         try:
             judges.append(_make_judge(context, makers, threads))

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.known import BUILTIN_RUNNER_TYPES
-from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.models.runner import RunnerConfig
 from pytest_agent_eval.suite.suite import Suite
 
@@ -64,14 +63,8 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
     for index, judge in enumerate(suite.config.judges):
         place = f"judges[{index}]"
-        yield from _of_judge(judge, place)
         if judge.agent is not None and judge.kind == "agent":
             yield from _of_agent(judge.name, judge.agent.runner, f"{place}.agent.runner")
-
-
-def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
-    if judge.examples is not None:
-        yield f"{place}.examples", f"judge {judge.name}: examples are"
 
 
 def _of_agent(judge: str, runner: RunnerConfig, place: str) -> Iterator[tuple[str, str]]:

@@ -33,10 +33,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
             "judges[0].agent.runner.sandbox",
         ),
-        (
-            CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
-            "judges[0].examples",
-        ),
         (CLI + "inputs: {tools: [{match: a}]}", "inputs.tools"),
         (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
         (CLI + "mlflow: {experiment: x}", "mlflow"),
@@ -57,12 +53,13 @@ def test_several_at_once(load: Any) -> None:
     text = """
         runner: {type: responses-api}
         judges:
-          - {name: a, check: return 1, examples: {source: x}}
+          - {name: a, check: return 1}
         reward: {judge: a}
+        mlflow: {experiment: x}
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
-        "judges[0].examples",
+        "mlflow",
         "reward",
         "runner.type",
     ]
