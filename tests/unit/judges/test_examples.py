@@ -311,7 +311,7 @@ def test_an_agent_is_shown_them_as_well(court: Court, record: RecordFactory) -> 
     context = JudgeContext(config, suite, court.directory, dataset=lambda: PLACES)
     question = own_question(context, shows_file=False)
     assert question is not None
-    asked = question.render(record(case="case-001"))
+    asked = question.render(record(case="case-001", conversation="Hi."))
     assert asked.index("Hello there.") < asked.index("Is it kind?")
     assert "Good morning" not in asked
 
