@@ -28,7 +28,7 @@ Outcome = Literal["passed", "missed", "not decided"]
 TOLERANCE = 1e-12
 """Equality passes; a mean of shares such as 1/3 must not miss its bound by a rounding error."""
 
-NO_BASELINE = "no run to compare with: --agent-eval-baseline RUN"
+NO_BASELINE = "no --agent-eval-baseline RUN"
 
 
 @dataclass(frozen=True, slots=True)

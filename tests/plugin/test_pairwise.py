@@ -84,7 +84,7 @@ def test_a_run_is_compared_case_by_case(
     assert first.ret == 0
     said = flat(first.stdout.str())
     assert "pairwise: skipped, no run to compare with is named" in said
-    assert "GATE pairwise min_win_rate >= 0.5: not decided (no run to compare with" in said
+    assert "GATE pairwise min_win_rate >= 0.5: not decided (no --agent-eval-baseline RUN)" in said
     assert server.asked == []
     assert values(project) == [None] * 6
     before = project.latest.name
