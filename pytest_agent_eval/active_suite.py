@@ -226,12 +226,14 @@ class ActiveSuite:
                     f"{source}"
                 )
 
-    def headline(self) -> str:
-        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``."""
+    def headline(self, title: str) -> str:
+        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``; ``title``: what tells the
+        suite from others.
+        """
         cases = [*{case.path: case for case, _ in self.selected}.values()]
         halves = ", ".join(f"{n} {half}" for half, n in _counts(cases).items() if n)
         noun = "case" if len(cases) == 1 else "cases"
-        said = f"agent-eval: {self.suite.name}: {len(cases)} {noun}"
+        said = f"agent-eval: {title}: {len(cases)} {noun}"
         said += f" ({halves})" if halves else ""
         variants = len({variant for _, variant in self.selected if variant is not None})
         if variants:

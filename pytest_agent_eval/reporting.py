@@ -61,19 +61,21 @@ class Report:
         """Name and value of what a JUnit report says of judges with human labels, and of the
         comparison with a baseline.
         """
-        from pytest_agent_eval.evidence.summary import calibrations, comparison
+        from pytest_agent_eval.evidence.summary import calibrations, comparison, titles
         from pytest_agent_eval.reports.junit import calibration_property, pairwise_property
 
         known = [info for infos in self._infos.values() for info in infos]
+        names = titles(known)
         found = [
-            calibration_property(info.label, one)
+            calibration_property(names[info.key, info.variant], one)
             for info in known
             for one in calibrations(info, self._results.values())
         ]
         for info in known:
             compared = comparison(info, self._results.values())
             if compared is not None:
-                found.append(pairwise_property(info.label, compared, info.baseline))
+                title = names[info.key, info.variant]
+                found.append(pairwise_property(title, compared, info.baseline))
         return found
 
     def finish(

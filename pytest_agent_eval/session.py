@@ -273,7 +273,9 @@ class EvalSession:
         for suite in self.suites.values():
             if suite.asked:
                 kept_apart = self.trials.of(suite).description()
-                lines.append(suite.headline() + (f", {kept_apart}" if kept_apart else ""))
+                same = sum(other.suite.name == suite.suite.name for other in self.suites.values())
+                title = f"{suite.suite.name} ({suite.key})" if same > 1 else suite.suite.name
+                lines.append(suite.headline(title) + (f", {kept_apart}" if kept_apart else ""))
         cluster = self.trials.cluster
         if cluster is not None:
             lines.append(

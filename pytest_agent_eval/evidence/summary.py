@@ -36,6 +36,7 @@ __all__ = [
     "calibrations",
     "comparison",
     "summarise",
+    "titles",
 ]
 
 HALVES = ("dev", "holdout")
@@ -105,6 +106,21 @@ class SuiteInfo:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["judges"] = tuple(JudgeInfo.from_dict(item) for item in known.get("judges", ()))
         return cls(**known)
+
+
+def titles(infos: Iterable[SuiteInfo]) -> dict[tuple[str, str | None], str]:
+    """Key and variant of each suite -> what it is called beside the others: its label, and behind
+    the name its file where another suite has the same name.
+    """
+    infos = list(infos)
+    files: dict[str, set[str]] = {}
+    for info in infos:
+        files.setdefault(info.name, set()).add(info.key)
+    found = {}
+    for info in infos:
+        name = info.name if len(files[info.name]) == 1 else f"{info.name} ({info.key})"
+        found[info.key, info.variant] = replace(info, name=name).label
+    return found
 
 
 @dataclass(frozen=True, slots=True)

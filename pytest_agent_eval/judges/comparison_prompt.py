@@ -7,10 +7,10 @@ from typing import Any
 
 from jinja2 import meta
 
-from pytest_agent_eval.cases.jinja import compiled, generated, sandbox
+from pytest_agent_eval.cases.jinja import compiled, sandbox
 from pytest_agent_eval.errors import TemplateError
 from pytest_agent_eval.judges.material import LONGEST, Material, Trusted, trusted
-from pytest_agent_eval.judges.prompt import MATERIAL, appendix, places, write_value
+from pytest_agent_eval.judges.prompt import MATERIAL, appendix, filled, places, write_value
 
 __all__ = ["ComparisonPrompt", "is_empty"]
 
@@ -91,7 +91,7 @@ class ComparisonPrompt:
             names["annotations"] = trusted(a["annotations"])
         if "work_a" in self._names:
             names |= {f"work_{name}": Trusted(_work(side)) for name, side in sides.items()}
-        return generated(self._template, names) + self._context
+        return filled(self._template, names) + self._context
 
 
 def is_empty(record: Mapping[str, Any]) -> bool:

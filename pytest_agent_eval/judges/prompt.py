@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import meta, pass_context
+from jinja2 import Template, meta, pass_context
 from jinja2.runtime import Context, Undefined
 
 from pytest_agent_eval.cases.jinja import compiled, generated, sandbox
@@ -15,7 +15,7 @@ from pytest_agent_eval.errors import TemplateError
 from pytest_agent_eval.judges.examples import ShownExamples
 from pytest_agent_eval.judges.material import Material, trusted
 
-__all__ = ["MATERIAL", "JudgePrompt", "appendix", "places", "write_value"]
+__all__ = ["MATERIAL", "JudgePrompt", "appendix", "filled", "places", "write_value"]
 
 _CONVERSATION = re.compile(r"\bconversation\b")
 _SAID = """
@@ -85,9 +85,21 @@ class JudgePrompt:
         material = Material(record, places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        asked = generated(self._template, {**names, MATERIAL: material}) + self._context
+        asked = filled(self._template, {**names, MATERIAL: material}) + self._context
         before = self._examples.before(record) if self._examples is not None else ""
         return before + asked
+
+
+def filled(template: Template, names: Mapping[str, Any]) -> str:
+    """The text that a prompt's template makes of these names.
+
+    Raises:
+        TemplateError: of what the template does.
+    """
+    try:
+        return generated(template, names)
+    except TemplateError as error:
+        raise TemplateError(f"the prompt cannot be filled in: {error}") from None
 
 
 def appendix(context: Sequence[tuple[str, str]]) -> str:

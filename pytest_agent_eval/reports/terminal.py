@@ -9,7 +9,7 @@ from typing import Literal
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
-from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, Totals
+from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, Totals, titles
 from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
@@ -54,13 +54,15 @@ def summary_lines(
         notes: more sentences worth a line (a torn line, a warning of the run).
     """
     lines: list[Line] = []
+    names = titles(suite.info for suite in summary.suites)
     for suite in summary.suites:
         coverage = suite.coverage
         if any(coverage.total.values()) and not any(coverage.selected.values()) and not suite.cases:
             continue  # the selection left this suite out altogether
         if lines and verbosity >= 0:
             lines.append(Line(""))
-        lines += _suite_lines(suite, width, verbosity)
+        title = names[suite.info.key, suite.info.variant]
+        lines += _suite_lines(suite, title, width, verbosity)
     for note in notes:
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
     left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
@@ -84,7 +86,7 @@ def _left_out(summary: Summary, left: int, run: str) -> str:
     )
 
 
-def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
+def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) -> list[Line]:
     gates = [line for gate in suite.gates for line in _gate_lines(gate, width)]
     errors = _judge_errors(suite.cases, width, verbosity)
     if verbosity < 0:
@@ -94,7 +96,7 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         for status in _STATUSES
         if (number := suite.statuses.get(status, 0))
     )
-    heading = f"{one_line(suite.info.label)}: {counts or 'no case ran'}"
+    heading = f"{one_line(title)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     lines += _judge_lines(suite, width, verbosity)
     lines += _not_compared(suite, width)

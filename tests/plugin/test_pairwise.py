@@ -152,6 +152,7 @@ def test_resume_and_rescore_compare_with_what_is_named(project: Project, server:
     same = project.run("--agent-eval", "--agent-eval-resume", "--agent-eval-baseline", "latest")
     assert same.ret == pytest.ExitCode.USAGE_ERROR
     assert "the very executions that this session is about" in flat(same.stderr.str())
+    assert len(project.summary()["cases"]) == 6, "the run was not touched"
 
     # The run was made without a baseline: with one, only this judge speaks again.
     resumed = project.run(

@@ -55,13 +55,21 @@ class Project:
             f"dataset: {{path: cases}}\njudges: [{{name: a, check: '{SECRET}'}}]\n"
         )
         (self.evals / "labels.yaml").write_text(f"{SECRET}: true\n")
+        (self.evals / "scored.yaml").write_text(f"a-case: {{value: true, output: {SECRET}}}\n")
         (self.evals / "helper.txt").write_text("helpful\n")
 
     def runner(self, *command: str, dataset: str = "cases", **runner: Any) -> CommandRunner:
         config = {
             "dataset": {"path": dataset},
             "runner": {"type": "cli", "command": list(command), "sandbox": "bubblewrap", **runner},
-            "judges": [{"name": "nice", "prompt_file": "rubric.md", "feedback_type": "bool"}],
+            "judges": [
+                {
+                    "name": "nice",
+                    "prompt_file": "rubric.md",
+                    "feedback_type": "bool",
+                    "examples": {"source": "scored.yaml"},
+                }
+            ],
             "variants": {
                 "v": {
                     "judges": [{"name": "kind", "check": "return 1 > 0", "labels": "labels.yaml"}]
@@ -112,6 +120,7 @@ def server() -> Iterator[int]:
         "evals/other.eval.yaml",
         "evals/rubric.md",
         "evals/labels.yaml",
+        "evals/scored.yaml",
         ".agent-eval/runs/one/results.jsonl",
         ".git/objects",
     ],
