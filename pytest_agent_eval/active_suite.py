@@ -16,17 +16,19 @@ from pytest_agent_eval.errors import (
     Problem,
     SuiteError,
 )
+from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
     from pytest_agent_eval.cases import BrokenCase, Case
     from pytest_agent_eval.cases.conditions import Condition
     from pytest_agent_eval.evidence.summary import SuiteInfo
     from pytest_agent_eval.judges import BoundJudge
-    from pytest_agent_eval.judges.base import JudgeKind
+    from pytest_agent_eval.judges.base import BaselineRecords, CasePlace, JudgeKind
     from pytest_agent_eval.llm import Gateway, ModelProcess
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.runners.base import RunnerType
-    from pytest_agent_eval.suite import Suite
+    from pytest_agent_eval.runs.baseline import Baseline
+    from pytest_agent_eval.suite import JudgeConfig, Suite
 
 __all__ = ["ActiveSuite"]
 
@@ -44,6 +46,7 @@ class ActiveSuite:
         selected: those of them that the selection left, each with the variant in which it runs.
         half: the split that was asked for, or None.
         variants: names of the variants that run; ``(None,)`` where the suite has none.
+        baseline: the run that the session is compared with, or None.
         one_at_a_time: why its cases run one by one although it allows more; empty if they do not.
         notes: things worth telling once, such as warnings of the suite.
     """
@@ -68,6 +71,7 @@ class ActiveSuite:
         self.selected: Sequence[tuple[Case | BrokenCase, str | None]] = ()
         self.half: str | None = None
         self.variants: tuple[str | None, ...] = tuple(suite.variants) or (None,)
+        self.baseline: Baseline | None = None
         self.one_at_a_time = ""
         self.notes = [str(warning) for warning in suite.warnings]
         self.options = options
@@ -76,6 +80,7 @@ class ActiveSuite:
         self._judge_kinds = judge_kinds
         self.judges: Mapping[str | None, tuple[BoundJudge, ...]] = {}
         self._gateways: dict[str, Gateway] = {}
+        self._places: Mapping[str, CasePlace] = {}
         self.literal: frozenset[str] = frozenset()
         self._conditions = self._early_conditions()
         self._answers: defaultdict[tuple[str, str], list[bool | None]] = defaultdict(list)
@@ -142,6 +147,17 @@ class ActiveSuite:
             self.judges = self._make_judges()
         return self
 
+    def compare_with(self, baseline: Baseline) -> None:
+        """Let the judges that compare runs compare with this one; after :meth:`read_cases`.
+
+        Raises:
+            SuiteError: such a judge cannot be made.
+        """
+        self.baseline = baseline
+        configs = (self.suite.config, *self.suite.variants.values())
+        if any(judge.kind == PAIRWISE for config in configs for judge in config.judges):
+            self.judges = self._make_judges()
+
     def pick_variants(self, names: Sequence[str]) -> None:
         """Let only these variants run."""
         self.variants = tuple(name for name in self.suite.variants if name in names)
@@ -167,7 +183,8 @@ class ActiveSuite:
         Raises:
             AgentEvalError: no such directory, no case in it, or a placeholder no case provides.
         """
-        from pytest_agent_eval.cases import Split, dataset_cases, read_cases
+        from pytest_agent_eval.cases import Case, Split, dataset_cases, read_cases
+        from pytest_agent_eval.judges.base import CasePlace
 
         dataset = self.suite.config.dataset
         split = Split(dataset.split.holdout, dataset.split.by, dataset.split.salt)
@@ -178,7 +195,14 @@ class ActiveSuite:
         every = read_cases(self.suite.dataset_directory, split)
         self.cases = dataset_cases(every, rules, dataset.if_)
         if self.asked:
+            places = {
+                case.name: CasePlace(case.split, case.group)
+                for case in every
+                if isinstance(case, Case)
+            }
+            self._places = places
             self._check_labels({case.name for case in every})
+            self._note_examples()
             self._check_placeholders()
             self._find_literal_placeholders()
         return self.cases
@@ -207,12 +231,14 @@ class ActiveSuite:
                     f"{source}"
                 )
 
-    def headline(self) -> str:
-        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``."""
+    def headline(self, title: str) -> str:
+        """``agent-eval: support inbox: 24 cases (12 dev, 12 holdout)``; ``title``: what tells the
+        suite from others.
+        """
         cases = [*{case.path: case for case, _ in self.selected}.values()]
         halves = ", ".join(f"{n} {half}" for half, n in _counts(cases).items() if n)
         noun = "case" if len(cases) == 1 else "cases"
-        said = f"agent-eval: {self.suite.name}: {len(cases)} {noun}"
+        said = f"agent-eval: {title}: {len(cases)} {noun}"
         said += f" ({halves})" if halves else ""
         variants = len({variant for _, variant in self.selected if variant is not None})
         if variants:
@@ -232,9 +258,10 @@ class ActiveSuite:
             JudgeInfo(
                 judge.name,
                 judge.kind,
-                (judge.score_range[0], judge.score_range[1]) if judge.score_range else None,
+                _scale(judge),
                 judge.name in config.thresholds,
                 self.suite.labels[judge.labels].values if judge.labels else None,
+                self._taught(judge),
             )
             for judge in config.judges
         )
@@ -255,6 +282,7 @@ class ActiveSuite:
             half=self.half,
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
             pass_rule=config.execution.pass_,
+            baseline=self.baseline.name if self.baseline is not None else "",
         )
 
     def is_gated(self, judge: str, variant: str | None) -> bool:
@@ -315,10 +343,21 @@ class ActiveSuite:
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
                     gateway=self.gateway(suite),
+                    baseline=self._baseline_records(),
                     agents=agents,
+                    dataset=lambda: self._places,
                 )
                 made.append((suite, found[variant]))
         return found
+
+    def _baseline_records(self) -> BaselineRecords | None:
+        if self.baseline is None:
+            return None
+        from pytest_agent_eval.cases import Case
+        from pytest_agent_eval.execution.baseline_records import StoredRecords
+
+        cases = {case.name: case for case in self.cases if isinstance(case, Case)}
+        return StoredRecords(self.baseline, self.key, cases.__getitem__)
 
     def gateway(self, suite: Suite) -> Gateway | None:
         """By which the models of judges, runners and answers are asked, if any is asked."""
@@ -328,7 +367,10 @@ class ActiveSuite:
         works = self.options.rescore is None and (
             asks_models(suite.config) or answerer_model(suite, os.environ)
         )
-        if not works and not any(asks_a_model(judge, suite) for judge in suite.config.judges):
+        judges = [judge for judge in suite.config.judges if asks_a_model(judge, suite)]
+        if self.baseline is None:
+            judges = [judge for judge in judges if judge.kind != PAIRWISE]
+        if not works and not judges:
             return None
         from pytest_agent_eval.llm import Gateway
         from pytest_agent_eval.redaction import Secrets
@@ -363,23 +405,49 @@ class ActiveSuite:
             found.append((judge.name, condition if early else None))
         return found
 
+    def _taught(self, judge: JudgeConfig) -> frozenset[str]:
+        """The labelled cases that a judge is shown as examples."""
+        from pytest_agent_eval.suite.judge_models import takes_examples
+
+        block = judge.examples
+        if block is None or not judge.labels or not takes_examples(judge, self.suite):
+            return frozenset()
+        from pytest_agent_eval.judges.examples import used_examples
+
+        found = self.suite.examples[block.source].found
+        used = used_examples(found, self._places, count=block.count, mix=block.mix)
+        return used & self.suite.labels[judge.labels].values.keys()
+
+    def _note_examples(self) -> None:
+        """Say which examples are never shown, because their cases are of the holdout half."""
+        for examples in self.suite.examples.values():
+            known = [one.case for one in examples.found if one.case in self._places]
+            held = sum(self._places[name].split == "holdout" for name in known)
+            if held:
+                noun = "example is of a holdout case and is" if held == 1 else "examples are of "
+                noun += "" if held == 1 else "holdout cases and are"
+                self.notes.append(f"{examples.file}: {held} {noun} never shown to a judge")
+
     def _check_labels(self, cases: Set[str]) -> None:
-        """Find labels of cases that are not in the dataset; those that are filtered out are.
+        """Find labels and examples of cases that are not in the dataset; those that are filtered
+        out are.
 
         Raises:
             SuiteError: names each of them, in its own file.
         """
         problems: list[Problem] = []
-        for labels in self.suite.labels.values():
-            for name in labels.values:
+        named = [(one.file, one.lines) for one in self.suite.labels.values()]
+        named += [(one.file, one.lines) for one in self.suite.examples.values()]
+        for file, lines in named:
+            for name, line in lines.items():
                 if name not in cases:
                     few = len(problems) < 5  # looking for what was meant takes its time
                     near = get_close_matches(name, cases, n=1) if few else ()
                     hint = f"; did you mean {near[0]}?" if near else ""
                     message = f"the dataset has no case of this name{hint}"
-                    problems.append(Problem(message, name, labels.file, labels.lines[name]))
+                    problems.append(Problem(message, name, file, line))
         if problems:
-            raise SuiteError(*problems)
+            raise SuiteError(*dict.fromkeys(problems))
 
     def _check_placeholders(self) -> None:
         """Find a placeholder that no case's input provides now, not when the first case runs.
@@ -461,6 +529,12 @@ class ActiveSuite:
 def _counts(cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
     counts = Counter(getattr(case, "split", "") for case in cases)
     return {half: counts[half] for half in HALVES}
+
+
+def _scale(judge: JudgeConfig) -> tuple[float, float] | None:
+    if judge.score_range is None or judge.kind == PAIRWISE:
+        return None
+    return judge.score_range[0], judge.score_range[1]
 
 
 def _judging(suite: Suite) -> Any:

@@ -35,6 +35,7 @@ class Options:
         variants: names of the variants that run; empty for all.
         resume: the run to go on with, as the user named it; None for a new one.
         rescore: the run whose records are judged again, or None.
+        baseline: the run that this one is compared with, as the user named it, or None.
         dask: address of a Dask scheduler on whose workers the agents run; empty for here.
         runs: directory of run directories (absolute).
         gate: ``auto``, ``always`` (also for a partial selection) or ``never``.
@@ -59,6 +60,7 @@ class Options:
     variants: tuple[str, ...]
     resume: str | None
     rescore: str | None
+    baseline: str | None
     dask: str
     runs: str
     gate: GateMode
@@ -186,6 +188,13 @@ def add_options(parser: pytest.Parser) -> None:
         "latest)",
     )
     add(
+        "--agent-eval-baseline",
+        default=None,
+        metavar="RUN",
+        help="compare with this stored run (its name, the beginning of it, a path, or latest): the "
+        "judge pairwise asks which of the two did a case better",
+    )
+    add(
         "--agent-eval-dask",
         default="",
         metavar="ADDRESS",
@@ -289,6 +298,7 @@ def read_options(config: pytest.Config) -> Options:
         variants=tuple(option.agent_eval_variant),
         resume=option.agent_eval_resume,
         rescore=option.agent_eval_rescore,
+        baseline=option.agent_eval_baseline,
         dask=option.agent_eval_dask,
         runs=os.path.abspath(os.path.join(base, runs or ".agent-eval/runs")),
         gate=cast(GateMode, option.agent_eval_gate),

@@ -58,16 +58,25 @@ class Report:
         self._notes[key] = notes
 
     def suite_properties(self) -> list[tuple[str, str]]:
-        """Name and value of what a JUnit report says of judges with human labels."""
-        from pytest_agent_eval.evidence.summary import calibrations
-        from pytest_agent_eval.reports.junit import calibration_property
+        """Name and value of what a JUnit report says of judges with human labels, and of the
+        comparison with a baseline.
+        """
+        from pytest_agent_eval.evidence.summary import calibrations, comparison, titles
+        from pytest_agent_eval.reports.junit import calibration_property, pairwise_property
 
-        return [
-            calibration_property(info.label, found)
-            for infos in self._infos.values()
-            for info in infos
-            for found in calibrations(info, self._results.values())
+        known = [info for infos in self._infos.values() for info in infos]
+        names = titles(known)
+        found = [
+            calibration_property(names[info.key, info.variant], one)
+            for info in known
+            for one in calibrations(info, self._results.values())
         ]
+        for info in known:
+            compared = comparison(info, self._results.values())
+            if compared is not None:
+                title = names[info.key, info.variant]
+                found.append(pairwise_property(title, compared, info.baseline))
+        return found
 
     def finish(
         self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.options import Options
+    from pytest_agent_eval.runs.baseline import Baseline
     from pytest_agent_eval.runs.stored import StoredRun
     from pytest_agent_eval.runs.writer import RunWriter
 
@@ -18,8 +19,9 @@ __all__ = ["RunStore"]
 
 RUN = "agent_eval_run"
 EARLIER = "agent_eval_earlier"
-"""Keys under which the controller of pytest-xdist tells its workers the path of the run, and of
-the run that is gone on with or judged again."""
+BASELINE = "agent_eval_baseline"
+"""Keys under which the controller of pytest-xdist tells its workers the path of the run, of the run
+that is gone on with or judged again, and of the one that it is compared with."""
 
 
 class RunStore:
@@ -45,6 +47,7 @@ class RunStore:
         self._worker = worker
         self._path: Path | None = None
         self._earlier: StoredRun | None = None
+        self._baseline: Baseline | None = None
         self._lock = threading.RLock()
         self._writer: RunWriter | None = None
 
@@ -84,6 +87,30 @@ class RunStore:
                 self._earlier = StoredRun.open(path)
             return self._earlier
 
+    @property
+    def baseline(self) -> Baseline | None:
+        """The run that this one is compared with; None where none is named. Asked for before
+        this session makes a run of its own, which would be the latest then.
+
+        Raises:
+            RunDirectoryError: no such run is stored, or it cannot be compared with.
+        """
+        asked = self._options.baseline
+        if asked is None:
+            return None
+        with self._lock:
+            if self._baseline is None:
+                from pytest_agent_eval.runs.baseline import Baseline
+                from pytest_agent_eval.runs.finding import find_run
+
+                told = (self._worker or {}).get(BASELINE)
+                if told:  # the controller has looked at it
+                    self._baseline = Baseline.open(Path(told))
+                else:
+                    path = find_run(Path(self.directory()), asked)
+                    self._baseline = Baseline.open(path, other_than=self.earlier)
+            return self._baseline
+
     def reserve(self) -> Path:
         """The path of this session's run directory, which may not be there yet."""
         if self._path is None and self._options.resume is not None and self.earlier is not None:
@@ -116,7 +143,10 @@ class RunStore:
         from pytest_agent_eval.redaction import Secrets
         from pytest_agent_eval.runs.header import make_header
 
-        options = Secrets.of(os.environ).value(self._options.to_dict())
+        asked_for = self._options.to_dict()
+        if self._baseline is not None:
+            asked_for["baseline"] = self._baseline.name
+        options = Secrets.of(os.environ).value(asked_for)
         header = make_header(suites=(), options=options, rootdir=self._rootdir)
         path = self.reserve()
         if self._options.resume is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.runs.baseline import Baseline
     from pytest_agent_eval.runs.stored import StoredRun
 
 __all__ = ["EvalSession"]
@@ -48,6 +49,7 @@ class EvalSession:
         self.suites: dict[str, ActiveSuite] = {}
         self.datasets = Datasets(options.files, str(config.rootpath))
         self.report: Report | None = None
+        self._refused = False
         self.problem = ""
         self.problem_shown = False
         self.alarms: list[str] = []
@@ -170,17 +172,20 @@ class EvalSession:
         """Apply the plugin's own selection options, suite by suite, in place.
 
         Raises:
-            pytest.UsageError: they leave no case of the suites that were to run.
+            pytest.UsageError: they leave no case of the suites that were to run, or the baseline
+                cannot be compared with.
         """
         if not self.suites:
             return
         from pytest_agent_eval.selection import deselect
 
         try:
+            self._compare()
             deselect(self, items)
         except pytest.UsageError as error:
+            self._refused = True  # pytest calls the hook that plans them all the same
             if self.worker is None:
-                items.clear()  # pytest calls the hook that plans them all the same
+                items.clear()
                 raise
             # A worker that raises is a crashed one; the controller says it when this one ends.
             self.problem = str(error)
@@ -188,7 +193,7 @@ class EvalSession:
 
     def plan(self, items: Iterable[pytest.Item]) -> None:
         """Remember what was selected, and plan the trials in pytest's order."""
-        if not self.suites:
+        if not self.suites or self._refused:
             return
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():
@@ -228,13 +233,49 @@ class EvalSession:
             raise pytest.UsageError(f"--agent-eval-{option}: {error}{more}") from None
         return earlier
 
+    def open_baseline(self) -> Baseline | None:
+        """Open the run that this one is compared with, before the first trial.
+
+        Raises:
+            pytest.UsageError: there is no such run, or it cannot be compared with.
+        """
+        from pytest_agent_eval.errors import RunDirectoryError
+
+        if self.options.baseline is None:
+            return None
+        try:
+            return self.store.baseline
+        except RunDirectoryError as error:
+            raise pytest.UsageError(f"--agent-eval-baseline: {error}") from None
+
+    def _compare(self) -> None:
+        """Hand the baseline to the suites.
+
+        Raises:
+            pytest.UsageError: it has no result of any of them, or a judge cannot use it.
+        """
+        baseline = self.open_baseline()
+        if baseline is None:
+            return
+        from pytest_agent_eval.errors import AgentEvalError
+
+        asked = [suite for suite in self.suites.values() if suite.asked]
+        try:
+            baseline.require(suite.key for suite in asked)
+            for suite in asked:
+                suite.compare_with(baseline)
+        except AgentEvalError as error:
+            raise pytest.UsageError(f"--agent-eval-baseline: {error}") from None
+
     def headline(self) -> list[str]:
         """One line a suite that runs, for below pytest's "collected" line."""
         lines = []
         for suite in self.suites.values():
             if suite.asked:
                 kept_apart = self.trials.of(suite).description()
-                lines.append(suite.headline() + (f", {kept_apart}" if kept_apart else ""))
+                same = sum(other.suite.name == suite.suite.name for other in self.suites.values())
+                title = f"{suite.suite.name} ({suite.key})" if same > 1 else suite.suite.name
+                lines.append(suite.headline(title) + (f", {kept_apart}" if kept_apart else ""))
         cluster = self.trials.cluster
         if cluster is not None:
             lines.append(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agent_eval.run_store import EARLIER, RUN
+from pytest_agent_eval.run_store import BASELINE, EARLIER, RUN
 
 if TYPE_CHECKING:
     from pytest_agent_eval.session import EvalSession
@@ -39,10 +39,13 @@ class Transport:
         """Controller: tell a worker that is about to start where the run is stored."""
         store = self._session.store
         self._session.trials.session_id = node.workerinput["testrunuid"]
+        baseline = self._session.open_baseline()
         earlier = self._session.open_earlier()
         node.workerinput[RUN] = str(store.reserve())
         if earlier is not None:
             node.workerinput[EARLIER] = str(earlier.path)
+        if baseline is not None:
+            node.workerinput[BASELINE] = str(baseline.run.path)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: object) -> None:

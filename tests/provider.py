@@ -212,7 +212,8 @@ class Provider:
 
     def start(self) -> None:
         """Answer from now on."""
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        serve = self._server.serve_forever
+        threading.Thread(target=serve, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
         """Answer no more."""

@@ -18,6 +18,7 @@ from pytest_agent_eval.reports.terminal import Line
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.finding import find_run
 from pytest_agent_eval.runs.stored import StoredRun
+from pytest_agent_eval.suite.known import PAIRWISE
 from pytest_agent_eval.suite.recognise import is_suite
 
 __all__ = ["prune_recordings"]
@@ -147,6 +148,8 @@ def _reason(run: StoredRun, info: SuiteInfo, results: Sequence[TrialResult]) -> 
     for key, option in _OTHER_CALLS.items():
         if options.get(key):
             return f"it ran with {option}"
+    if not info.baseline and any(judge.kind == PAIRWISE for judge in info.judges):
+        return f"it ran without --agent-eval-baseline, so that {PAIRWISE} asked nothing"
     if dict(info.selected) != dict(info.total):
         ran, all_ = sum(info.selected.values()), sum(info.total.values())
         return f"{ran} of {count(all_, 'case')} ran"

@@ -150,8 +150,9 @@ def _run_lines(run: StoredRun, columns: int, files: bool) -> Iterator[Line]:
     yield from summary_lines(
         stored_summary(run), width=columns, verbosity=1, run=run.path.name, notes=run.notes
     )
+    several = len({result.suite for result in run.results}) > 1
     rows: list[tuple[str, str, str, TrialResult | None]] = [
-        (result.status, _row_name(result), result.reason, result) for result in run.results
+        (result.status, _row_name(result, several), result.reason, result) for result in run.results
     ]
     rows += [("skipped", one_line(name), reason, None) for name, reason in left_out(run)]
     if not rows:
@@ -168,8 +169,10 @@ def _run_lines(run: StoredRun, columns: int, files: bool) -> Iterator[Line]:
             yield from _file_lines(run, result, everything=True)
 
 
-def _row_name(result: TrialResult) -> str:
-    return one_line(_label(result)) + (f", trial {result.trial}" if result.trial > 1 else "")
+def _row_name(result: TrialResult, several: bool) -> str:
+    """The case, in a run of several suites as its node id names it."""
+    name = f"{result.suite}::{_label(result)}" if several else _label(result)
+    return one_line(name) + (f", trial {result.trial}" if result.trial > 1 else "")
 
 
 def _head(run: StoredRun, columns: int) -> Iterator[Line]:

@@ -163,8 +163,10 @@ class RemoteSuite:
         self._files = tuple(config.dataset.workspace.files)
         directory, dataset = str(suite.directory), str(suite.dataset_directory)
         what = f"the directory of {suite.shown}"
+        examples = [one.examples.source for one in config.judges if one.examples is not None]
         labels = {  # a part of the answer key
-            os.path.relpath(os.path.join(directory, path), directory) for path in suite.labels
+            os.path.relpath(os.path.join(directory, path), directory)
+            for path in (*suite.labels, *suite.examples, *examples)
         }
         paths = [path for path in suite_files(directory, dataset) if path not in labels]
         files = pack(directory, paths, what=what)
@@ -270,6 +272,7 @@ def _without_judges(suite: Suite, env: Mapping[str, str]) -> Suite:
         positions={},
         warnings=(),
         labels={},
+        examples={},
     )
 
 

@@ -25,6 +25,7 @@ from pytest_agent_eval.evidence.intervals import (
     wilson,
 )
 from pytest_agent_eval.results import TrialResult, Verdict
+from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = [
     "SPLITS",
@@ -37,7 +38,7 @@ __all__ = [
     "combine",
 ]
 
-Kind = Literal["rate", "mean", "mixed", "none"]
+Kind = Literal["rate", "mean", "wins", "mixed", "none"]
 SPLITS = ("dev", "holdout", "all")
 TOO_LARGE = 1e150
 """A value beyond this cannot be squared and summed; a mean over it is not worked out."""
@@ -49,10 +50,11 @@ class JudgeInfo:
 
     Attributes:
         name: unique in its suite.
-        kind: ``check``, ``llm``, ``agent``, ``builtin``, ``function`` or a plugin's.
+        kind: ``check``, ``llm``, ``agent``, ``builtin``, ``function``, ``pairwise`` or a plugin's.
         score_range: lowest and highest value, or None.
         gated: a threshold names it.
         labels: case name -> human value, to calibrate the judge with; None where it has none.
+        taught: labelled cases that the judge is shown as examples.
     """
 
     name: str
@@ -60,6 +62,7 @@ class JudgeInfo:
     score_range: tuple[float, float] | None = None
     gated: bool = False
     labels: Mapping[str, bool | int | float] | None = None
+    taught: frozenset[str] = frozenset()
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types."""
@@ -71,6 +74,8 @@ class JudgeInfo:
         }
         if self.labels is not None:
             data["labels"] = dict(self.labels)
+        if self.taught:
+            data["taught"] = sorted(self.taught)
         return data
 
     @classmethod
@@ -83,6 +88,7 @@ class JudgeInfo:
             (bounds[0], bounds[1]) if bounds else None,
             bool(data.get("gated")),
             labels if isinstance(labels := data.get("labels"), dict) and labels else None,
+            frozenset(data.get("taught") or ()),
         )
 
 
@@ -95,6 +101,7 @@ class CaseScore:
         cluster: the group, or the case itself where it has none.
         passes, booleans: trials with the value true; with a boolean.
         total, numbers: sum of the numbers; trials with a number.
+        above, below: trials with a number above 0, and below: wins and losses of a comparison.
         skipped, errored: trials whose verdict was skipped or an error.
     """
 
@@ -104,6 +111,8 @@ class CaseScore:
     booleans: int = 0
     total: float = 0.0
     numbers: int = 0
+    above: int = 0
+    below: int = 0
     skipped: int = 0
     errored: int = 0
 
@@ -119,6 +128,8 @@ class CaseScore:
             self.passes += value
         else:
             self.numbers += 1
+            self.above += value > 0
+            self.below += value < 0
             self.total += value if abs(value) < TOO_LARGE else math.inf
 
     @property
@@ -140,8 +151,9 @@ class Aggregate:
     Attributes:
         judge: its name.
         split: ``dev``, ``holdout`` or ``all``.
-        kind: ``rate`` (booleans), ``mean`` (numbers), ``mixed`` (both: no value), ``none``.
-        value: the pass rate (0 to 1) or the mean; None for the other kinds.
+        kind: ``rate`` (booleans), ``mean`` (numbers), ``wins`` (comparisons with a baseline),
+            ``mixed`` (booleans and numbers: no value), ``none``.
+        value: the pass rate or the win rate (0 to 1), or the mean; None for the other kinds.
         interval: of ``value``; None when there is none.
         no_interval: why there is none; empty otherwise.
         cases: cases with a verdict of this judge, infrastructure errors left out.
@@ -153,6 +165,8 @@ class Aggregate:
         trials: the most trials of a scored case.
         pass_at_k, pass_hat_k: means over the cases with that many trials; None with one trial.
         flaky: scored cases that neither always nor never passed.
+        wins, losses, ties: compared trials (kind ``wins``). The win rate is wins / (wins + losses
+            + ties), a case's trials averaged first.
         unvalidated: the judge has human labels, and no better agreement with them than chance.
     """
 
@@ -173,12 +187,15 @@ class Aggregate:
     pass_at_k: float | None = None
     pass_hat_k: float | None = None
     flaky: int = 0
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
     unvalidated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types: what summary.yaml shows of it."""
         data: dict[str, Any] = {
-            "mean": self.value,
+            "mean": self.value if self.kind != "wins" else None,
             "pass_rate": self.value if self.kind == "rate" else None,
             "scored_cases": self.scored,
             "errored_cases": self.errored,
@@ -186,6 +203,9 @@ class Aggregate:
             "kind": self.kind,
             "interval": self.interval.to_dict() if self.interval else None,
         }
+        if self.kind == "wins":
+            data["win_rate"] = self.value
+            data |= {"wins": self.wins, "losses": self.losses, "ties": self.ties}
         if self.no_interval:
             data["no_interval"] = self.no_interval
         if self.clusters != self.scored:
@@ -276,6 +296,8 @@ def combine(
     )
     booleans = any(score.booleans for score in scored)
     numbers = any(score.numbers for score in scored)
+    if judge.kind == PAIRWISE and scored:
+        return _wins(common, scored, confidence)
     if booleans and numbers:
         return replace(common, kind="mixed", no_interval="booleans and numbers are mixed")
     if booleans:
@@ -287,26 +309,47 @@ def combine(
 
 def _rate(common: Aggregate, scored: Sequence[CaseScore], confidence: float) -> Aggregate:
     shares = [score.passes / score.booleans for score in scored]
+    k = common.trials
+    repeated = [score for score in scored if score.booleans == k] if k > 1 else []
+    chances = [pass_at_k(k, score.passes, k) for score in repeated]
+    certainties = [pass_hat_k(k, score.passes, k) for score in repeated]
+    return replace(
+        _share(common, scored, shares, confidence),
+        kind="rate",
+        passed=sum(1 for share in shares if share == 1.0),
+        flaky=sum(1 for share in shares if 0.0 < share < 1.0),
+        pass_at_k=math.fsum(chances) / len(chances) if chances else None,
+        pass_hat_k=math.fsum(certainties) / len(certainties) if certainties else None,
+    )
+
+
+def _wins(common: Aggregate, scored: Sequence[CaseScore], confidence: float) -> Aggregate:
+    shares = [score.above / score.scored for score in scored]
+    wins, losses = sum(score.above for score in scored), sum(score.below for score in scored)
+    return replace(
+        _share(common, scored, shares, confidence),
+        kind="wins",
+        wins=wins,
+        losses=losses,
+        ties=sum(score.scored for score in scored) - wins - losses,
+    )
+
+
+def _share(
+    common: Aggregate, scored: Sequence[CaseScore], shares: Sequence[float], confidence: float
+) -> Aggregate:
+    """The mean of the cases' shares, with its interval."""
     total = math.fsum(shares)
     interval: Interval | NoInterval
     if common.clusters == common.scored and all(share in (0.0, 1.0) for share in shares):
         interval = wilson(round(total), len(shares), confidence)
     else:
         interval = cluster_bootstrap(_clusters(scored, shares), confidence)
-    k = common.trials
-    repeated = [score for score in scored if score.booleans == k] if k > 1 else []
-    chances = [pass_at_k(k, score.passes, k) for score in repeated]
-    certainties = [pass_hat_k(k, score.passes, k) for score in repeated]
     return replace(
         common,
-        kind="rate",
         value=total / len(shares),
         interval=interval if isinstance(interval, Interval) else None,
         no_interval=interval.reason if isinstance(interval, NoInterval) else "",
-        passed=sum(1 for share in shares if share == 1.0),
-        flaky=sum(1 for share in shares if 0.0 < share < 1.0),
-        pass_at_k=math.fsum(chances) / len(chances) if chances else None,
-        pass_hat_k=math.fsum(certainties) / len(certainties) if certainties else None,
     )
 
 

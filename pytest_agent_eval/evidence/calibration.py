@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any, Literal
@@ -36,9 +36,10 @@ class Calibration:
         labels: how many there are.
         compared: cases with a label and a value of the judge.
         units: independent ones among them; cases of one group are not.
-        not_run, skipped, errored, unlike: labelled cases that are left out because they have no
-            result, the judge was skipped, the judge or the case is an error, or the judge's value
-            is a number where the label is a boolean or the other way round.
+        taught, not_run, skipped, errored, unlike: labelled cases that are left out because the
+            judge was shown them as examples, they have no result, the judge was skipped, the judge
+            or the case is an error, or the judge's value is a number where the label is a boolean
+            or the other way round.
         agreement: share of compared cases with equal values.
         chance: the agreement to be expected of independent raters; None without a case.
         kappa: Cohen's of booleans, quadratically weighted of numbers.
@@ -56,6 +57,7 @@ class Calibration:
     chance: float | None
     kappa: Estimate
     spearman: Estimate | None = None
+    taught: int = 0
     not_run: int = 0
     skipped: int = 0
     errored: int = 0
@@ -90,6 +92,7 @@ class Calibration:
             "labels": self.labels,
             "compared_cases": self.compared,
             "independent_cases": self.units,
+            "taught_cases": self.taught,
             "not_run_cases": self.not_run,
             "skipped_cases": self.skipped,
             "errored_cases": self.errored,
@@ -114,6 +117,8 @@ def calibrate(
     labels: Mapping[str, Label],
     results: Iterable[TrialResult],
     confidence: float = 0.95,
+    *,
+    taught: Collection[str] = (),
 ) -> Calibration:
     """Compare a judge's verdicts with labels.
 
@@ -122,6 +127,8 @@ def calibrate(
         labels: case name -> value; at least one, all booleans or all numbers.
         results: of one suite (of one variant), each trial once, in any order.
         confidence: of the intervals.
+        taught: cases that the judge is shown as examples: what it says of others like them is no
+            news, so that they are left out.
 
     A case's value is what the majority of its trials say (a tie is false), or the median of their
     numbers. Infrastructure errors are no verdicts.
@@ -139,6 +146,9 @@ def calibrate(
     disagreeing: list[str] = []
     out: Counter[str] = Counter()
     for name in sorted(labels):
+        if name in taught:
+            out["taught"] += 1
+            continue
         value = _case_value(judge, trials.get(name, ()), kind)
         if isinstance(value, str):
             out[value] += 1
@@ -163,6 +173,7 @@ def calibrate(
         chance=chance_agreement(human, said) if human else None,
         kappa=kappa(human, said, units, confidence),
         spearman=spearman(human, said, units, confidence) if numeric else None,
+        taught=out["taught"],
         not_run=out["not_run"],
         skipped=out["skipped"],
         errored=out["errored"],

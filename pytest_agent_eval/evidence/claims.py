@@ -26,7 +26,8 @@ def claims(
         bounds = thresholds.get(total.judge, {})
         if total.split != (bounds.get("split") or "all") or total.interval is None:
             continue
-        bound = bounds.get("min_pass_rate", bounds.get("min_mean"))
+        keys = ("min_pass_rate", "min_mean", "min_win_rate")
+        bound = next((bounds[key] for key in keys if bounds.get(key) is not None), None)
         sentence = (
             _all_passed(total, total.interval, bound)
             if total.kind == "rate" and total.value == 1.0
@@ -58,7 +59,7 @@ def _all_passed(total: Aggregate, interval: Interval, bound: float | None) -> st
 def _undecided(total: Aggregate, interval: Interval, bound: float | None) -> str:
     if bound is None or not interval.low < bound <= interval.high:
         return ""
-    what = "rate" if total.kind == "rate" else "mean"
+    what = {"rate": "rate", "wins": "win rate"}.get(total.kind, "mean")
     cases = "1 case" if total.scored == 1 else f"{total.scored} cases"
     return (
         f"{cases} cannot tell on which side of {bound:g} the {what} is: "

@@ -8,11 +8,18 @@ from typing import Any, Literal
 
 from pytest_agent_eval.evidence.aggregate import Aggregate, CaseScore, JudgeInfo, combine
 from pytest_agent_eval.evidence.intervals import Interval, NoInterval, wilson
+from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = ["GATE_KEYS", "Coverage", "Gate", "GateMode", "Outcome", "decide_gates"]
 
-GateKey = Literal["min_mean", "min_pass_rate", "max_error_rate", "min_cases"]
-GATE_KEYS: tuple[GateKey, ...] = ("min_mean", "min_pass_rate", "max_error_rate", "min_cases")
+GateKey = Literal["min_mean", "min_pass_rate", "min_win_rate", "max_error_rate", "min_cases"]
+GATE_KEYS: tuple[GateKey, ...] = (
+    "min_mean",
+    "min_pass_rate",
+    "min_win_rate",
+    "max_error_rate",
+    "min_cases",
+)
 GateMode = Literal["complete", "always", "never"]
 """``complete``: decide only where every case has a result. ``always``: decide with what there is.
 ``never``: decide nothing."""
@@ -20,6 +27,8 @@ Outcome = Literal["passed", "missed", "not decided"]
 
 TOLERANCE = 1e-12
 """Equality passes; a mean of shares such as 1/3 must not miss its bound by a rounding error."""
+
+NO_BASELINE = "no --agent-eval-baseline RUN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,7 @@ def decide_gates(
     coverage: Coverage,
     *,
     mode: GateMode = "complete",
+    baseline: str = "",
 ) -> tuple[Gate, ...]:
     """Decide all gates of one suite, in the order of ``thresholds`` and of :data:`GATE_KEYS`.
 
@@ -150,6 +160,8 @@ def decide_gates(
         scores: from :func:`~pytest_agent_eval.evidence.aggregate.case_scores`.
         coverage: how much of the suite ran.
         mode: whether a partial run decides gates.
+        baseline: the run that this one is compared with; without it no gate of ``pairwise`` is
+            decided, whatever the mode.
     """
     known = {judge.name: judge for judge in judges}
     gates = []
@@ -157,6 +169,8 @@ def decide_gates(
         split, confidence = keys.get("split"), keys.get("confidence")
         bounds = [(key, keys[key]) for key in GATE_KEYS if keys.get(key) is not None]
         gap = {"always": "", "never": "gates are switched off"}.get(mode, coverage.gap(split))
+        if name == PAIRWISE and not baseline and mode != "never":
+            gap = NO_BASELINE
         if gap:
             gates += [
                 Gate(suite, name, key, bound, None, None, 0, "not decided", gap, split, confidence)
@@ -205,6 +219,8 @@ def _metric(
         return None, None, found.scored, "the judge gave booleans and numbers"
     if found.value is None:
         return None, None, 0, _nothing(found)
+    if key == "min_win_rate" and found.kind != "wins":
+        return None, None, found.scored, f"only {PAIRWISE} has a win rate"
     if key == "min_pass_rate" and found.kind != "rate":
         return None, None, found.scored, "the judge gave numbers, which have no pass rate"
     return found.value, found.interval, found.scored, ""

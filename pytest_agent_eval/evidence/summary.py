@@ -19,14 +19,25 @@ from pytest_agent_eval.evidence.aggregate import (
     JudgeInfo,
     aggregate_judge,
     case_scores,
+    combine,
 )
 from pytest_agent_eval.evidence.calibration import Calibration, calibrate
 from pytest_agent_eval.evidence.claims import claims
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
 from pytest_agent_eval.results import TrialResult
+from pytest_agent_eval.suite.known import PAIRWISE
 
-__all__ = ["SuiteInfo", "SuiteSummary", "Summary", "Totals", "calibrations", "summarise"]
+__all__ = [
+    "SuiteInfo",
+    "SuiteSummary",
+    "Summary",
+    "Totals",
+    "calibrations",
+    "comparison",
+    "summarise",
+    "titles",
+]
 
 HALVES = ("dev", "holdout")
 
@@ -49,6 +60,7 @@ class SuiteInfo:
         half: the split that was asked for, or None.
         without_group: cases that lack the annotation named by ``split.by``.
         pass_rule: ``execution.pass``: how a case's trials make its outcome.
+        baseline: name of the run that this one is compared with, or empty.
     """
 
     key: str
@@ -63,6 +75,7 @@ class SuiteInfo:
     half: str | None = None
     without_group: int = 0
     pass_rule: PassRule = "all"
+    baseline: str = ""
 
     @property
     def label(self) -> str:
@@ -84,6 +97,7 @@ class SuiteInfo:
             "half": self.half,
             "without_group": self.without_group,
             "pass_rule": self.pass_rule,
+            "baseline": self.baseline,
         }
 
     @classmethod
@@ -92,6 +106,21 @@ class SuiteInfo:
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["judges"] = tuple(JudgeInfo.from_dict(item) for item in known.get("judges", ()))
         return cls(**known)
+
+
+def titles(infos: Iterable[SuiteInfo]) -> dict[tuple[str, str | None], str]:
+    """Key and variant of each suite -> what it is called beside the others: its label, and behind
+    the name its file where another suite has the same name.
+    """
+    infos = list(infos)
+    files: dict[str, set[str]] = {}
+    for info in infos:
+        files.setdefault(info.name, set()).add(info.key)
+    found = {}
+    for info in infos:
+        name = info.name if len(files[info.name]) == 1 else f"{info.name} ({info.key})"
+        found[info.key, info.variant] = replace(info, name=name).label
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +271,14 @@ class SuiteSummary:
     calibrations: tuple[Calibration, ...] = ()
 
     @property
+    def pairwise(self) -> Aggregate | None:
+        """What comparing all cases with the baseline came to; None where nothing was compared."""
+        for found in self.aggregates:
+            if found.kind == "wins" and found.split == "all":
+                return found
+        return None
+
+    @property
     def unvalidated(self) -> frozenset[str]:
         """Names of the judges that agree with their human labels no better than chance."""
         return frozenset(found.judge for found in self.calibrations if not found.validated)
@@ -280,6 +317,8 @@ class SuiteSummary:
             "cases": {case.label: case.to_dict() for case in self.cases},
             "per_case": {case.label: self._verdicts(case, kinds) for case in self.cases},
         }
+        if self.pairwise is not None:
+            data["pairwise"] = _comparison(self.pairwise, self.info.baseline)
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
         return data
@@ -289,6 +328,23 @@ class SuiteSummary:
         for name in self.unvalidated & verdicts.keys():
             verdicts[name]["unvalidated"] = True
         return verdicts
+
+
+def _comparison(found: Aggregate, baseline: str) -> dict[str, Any]:
+    """``pairwise`` of summary.yaml: run b is the baseline. Tools for this format know these names,
+    but for the win rate and its interval.
+    """
+    return {
+        "run_b": baseline,
+        "cases_compared": found.scored,
+        "wins_a": found.wins,
+        "wins_b": found.losses,
+        "ties": found.ties,
+        "errors": found.errored,
+        "skipped": found.skipped,
+        "win_rate": found.value,
+        "interval": found.interval.to_dict() if found.interval else None,
+    }
 
 
 _OF_A_VARIANT = (
@@ -301,6 +357,7 @@ _OF_A_VARIANT = (
     "usage",
     "run_metrics",
     "calibration",
+    "pairwise",
 )
 
 
@@ -420,7 +477,22 @@ def calibrations(
     if not labelled:
         return ()
     own = [r for r in results if (r.suite, r.variant) == (info.key, info.variant)]
-    return tuple(calibrate(one.name, one.labels or {}, own, confidence) for one in labelled)
+    return tuple(
+        calibrate(one.name, one.labels or {}, own, confidence, taught=one.taught)
+        for one in labelled
+    )
+
+
+def comparison(
+    info: SuiteInfo, results: Iterable[TrialResult], confidence: float = 0.95
+) -> Aggregate | None:
+    """What comparing a suite's cases with the baseline came to; None where nothing was compared."""
+    judges = [judge for judge in info.judges if judge.kind == PAIRWISE]
+    if not judges:
+        return None
+    own = [r for r in results if (r.suite, r.variant) == (info.key, info.variant)]
+    found = combine(judges[0], "all", case_scores(own, judges)[judges[0].name], confidence)
+    return found if found.kind == "wins" else None
 
 
 def _suite(
@@ -447,7 +519,15 @@ def _suite(
         for judge in info.judges
         for found in aggregate_judge(judge, scores[judge.name], present, confidence)
     )
-    gates = decide_gates(info.key, info.thresholds, info.judges, scores, coverage, mode=mode)
+    gates = decide_gates(
+        info.key,
+        info.thresholds,
+        info.judges,
+        scores,
+        coverage,
+        mode=mode,
+        baseline=info.baseline,
+    )
     gates = tuple(
         replace(gate, variant=info.variant, unvalidated=gate.judge in unvalidated) for gate in gates
     )

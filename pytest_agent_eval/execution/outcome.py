@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from pytest_agent_eval.results import FailureKind, Status, Verdict
+from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = ["Outcome", "decide"]
 
@@ -54,6 +55,8 @@ def decide(
     errors = [verdict for verdict in verdicts if verdict.error]
     failures = [verdict for verdict in verdicts if not verdict.error and verdict.passed is False]
     judged = len(verdicts) - sum(verdict.skipped for verdict in verdicts)
+    # A comparison says nothing of the case by itself: with or without one it comes to the same.
+    own = [verdict for verdict in verdicts if verdict.judge != PAIRWISE]
     strict_errors = [verdict for verdict in errors if verdict.judge not in gated]
     strict_failures = [verdict for verdict in failures if verdict.judge not in gated]
     if strict_errors or strict_failures:
@@ -62,8 +65,8 @@ def decide(
     if errors or failures:
         kind = "verdict" if failures else "judge"
         return Outcome("tolerated", kind, _reason(failures, errors, judged))
-    if verdicts and not judged:
-        return Outcome("skipped", "", _skip_reason(verdicts))
+    if own and all(verdict.skipped for verdict in own):
+        return Outcome("skipped", "", _skip_reason(own))
     return Outcome("passed", "", "")
 
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from pytest_agent_eval.deadline import Steps
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import JudgeConfig, Suite
 
-__all__ = ["Judge", "JudgeContext", "JudgeKind", "SteppedJudge"]
+__all__ = ["BaselineRecords", "CasePlace", "Judge", "JudgeContext", "JudgeKind", "SteppedJudge"]
 
 
 class Judge(Protocol):
@@ -33,6 +33,43 @@ class Judge(Protocol):
             ``rationale`` such as a :class:`~pytest_agent_eval.results.Verdict`.
 
         May raise anything: the verdict is a judge error then.
+        """
+        ...
+
+
+class CasePlace(NamedTuple):
+    """Where a case stands in its dataset.
+
+    Attributes:
+        split: ``dev`` or ``holdout``.
+        group: that it shares with other cases, or None.
+    """
+
+    split: str
+    group: str | None
+
+
+class BaselineRecords(Protocol):
+    """The records of one suite in the run that this session is compared with."""
+
+    @property
+    def name(self) -> str:
+        """The run's."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """A digest; another one where the records may be others."""
+        ...
+
+    def find(self, record: Mapping[str, Any]) -> Mapping[str, Any] | str:
+        """What the baseline holds of the same case, variant and trial.
+
+        Returns:
+            The other record, or why there is none to compare with, in a few words.
+
+        Raises:
+            RunDirectoryError: it was stored, and cannot be read any more.
         """
         ...
 
@@ -61,7 +98,10 @@ class JudgeContext:
         builtin_dirs: the project's own directories of builtin judges.
         place: the entry's path in the suite's file, such as ``judges[2]``.
         gateway: by which models are asked; None for one of the suite alone.
+        baseline: the run that this session is compared with; None without one.
         agents: makes the agent of an agent judge; None where no agent can be had.
+        dataset: half and group of every case, by name, once they are known; None where they never
+            are.
     """
 
     config: JudgeConfig
@@ -70,7 +110,9 @@ class JudgeContext:
     builtin_dirs: tuple[Path, ...] = ()
     place: str = ""
     gateway: Gateway | None = None
+    baseline: BaselineRecords | None = None
     agents: Callable[[JudgeContext], JudgingAgent] | None = None
+    dataset: Callable[[], Mapping[str, CasePlace]] | None = None
 
 
 JudgeKind = Callable[[JudgeContext], Judge]

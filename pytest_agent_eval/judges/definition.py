@@ -13,6 +13,7 @@ from pytest_agent_eval.judges.base import Judge, JudgeContext, JudgeKind
 from pytest_agent_eval.judges.builtin_files import BuiltinFile, find_builtins
 from pytest_agent_eval.judges.sources import imported_files, module_files
 from pytest_agent_eval.suite.digests import canonical_digest, file_digest
+from pytest_agent_eval.suite.known import PAIRWISE
 from pytest_agent_eval.suite.models.runner import RunnerConfig
 
 __all__ = ["MODEL_VARIABLE", "judge_digest"]
@@ -49,6 +50,7 @@ def judge_digest(context: JudgeContext, judge: Judge, kind: JudgeKind) -> str:
             "files": [file_digest(path) for path in _named_files(context)],
             **_code(context, kind),
             **_model(context),
+            **_halves(context),
         }
     )
 
@@ -83,6 +85,14 @@ def _runner_files(context: JudgeContext, runner: RunnerConfig) -> list[str]:
         module = runner.function.partition(":")[0]
         found += module_files(module, [home, os.fspath(context.rootdir)])
     return found
+
+
+def _halves(context: JudgeContext) -> dict[str, Any]:
+    """What decides which cases are of the holdout half: they are no examples."""
+    if context.config.examples is None:
+        return {}
+    split = context.suite.config.dataset.split
+    return {"halves": split.model_dump(by_alias=True, exclude={"default"}, warnings=False)}
 
 
 def _code(context: JudgeContext, kind: JudgeKind) -> dict[str, Any]:
@@ -141,7 +151,7 @@ def _source_of(kind: JudgeKind) -> list[str]:
 def _model(context: JudgeContext) -> dict[str, Any]:
     """The model it asks, of the judges that ask one."""
     config, suite = context.config, context.suite
-    asks = config.kind in ("llm", "agent") or (
+    asks = config.kind in ("llm", "agent", PAIRWISE) or (
         config.kind == "builtin" and config.builtin in suite.known.llm_builtins
     )
     if not asks:

@@ -25,9 +25,9 @@ from pytest_agent_eval.llm.accounting import asked_of
 from pytest_agent_eval.llm.errors import ModelError, NoAnswer
 from pytest_agent_eval.results import Verdict
 
-__all__ = ["LlmJudge", "make_llm", "make_llm_builtin"]
+__all__ = ["SHARE", "LlmJudge", "make_llm", "make_llm_builtin"]
 
-_SHARE = 0.95
+SHARE = 0.95
 """Of the judge's time that its calls may take, so that the message is theirs."""
 
 _FEW = 25
@@ -135,7 +135,7 @@ class LlmJudge:
                     request,
                     lambda found: read_verdict(found, self._kind),
                     asker=asker,
-                    timeout=self._timeout * _SHARE / self._samples,
+                    timeout=self._timeout * SHARE / self._samples,
                 )
             except ModelError as error:
                 raw = ""

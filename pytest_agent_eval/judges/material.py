@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_agent_eval.cases.rendering import to_text
-from pytest_agent_eval.llm.fences import fenced
+from pytest_agent_eval.llm.fences import LONGEST, fenced
 
 __all__ = ["Material", "Trusted", "trusted"]
 
@@ -72,8 +72,8 @@ class Material(Mapping[str, Any]):
             lines.append(f"{path} ({size:,} bytes{', binary' if binary else ''})")
         return "\n".join(lines) or "(no files)"
 
-    def write(self, value: Any) -> str:
-        """What a template's expression becomes in a prompt."""
+    def write(self, value: Any, limit: int = LONGEST) -> str:
+        """What a template's expression becomes in a prompt: at most ``limit`` characters."""
         if isinstance(value, Trusted):
             return str(value)
         if isinstance(value, TrustedMapping):
@@ -85,7 +85,7 @@ class Material(Mapping[str, Any]):
         text = to_text(value)
         for path, name in self._hidden.items():
             text = text.replace(path, name)
-        return fenced(text) if text else "(empty)"
+        return fenced(text, limit) if text else "(empty)"
 
     def tool_trace(self) -> str:
         """One paragraph a tool call: who, what with which arguments, and what came of it."""

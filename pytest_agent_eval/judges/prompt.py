@@ -7,14 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jinja2 import meta, pass_context
+from jinja2 import Template, meta, pass_context
 from jinja2.runtime import Context, Undefined
 
 from pytest_agent_eval.cases.jinja import compiled, generated, sandbox
 from pytest_agent_eval.errors import TemplateError
+from pytest_agent_eval.judges.examples import ShownExamples
 from pytest_agent_eval.judges.material import Material, trusted
 
-__all__ = ["JudgePrompt"]
+__all__ = ["MATERIAL", "JudgePrompt", "appendix", "filled", "places", "write_value"]
 
 _CONVERSATION = re.compile(r"\bconversation\b")
 _SAID = """
@@ -31,8 +32,8 @@ The file {{ outputs.main_file }} that it wrote:
 {%- endif %}"""
 """Behind that: an agent may say nothing and write a file."""
 
-_MATERIAL = "the material"
-"""No name that a template could set."""
+MATERIAL = "the material"
+"""Under it a template's expressions find what writes them; no name that a template could set."""
 
 
 class JudgePrompt:
@@ -45,6 +46,7 @@ class JudgePrompt:
         arguments: of the judge.
         context: name -> text of files that are put behind it, as the author wrote them.
         shows_file: behind a bare criterion stands also the main file.
+        examples: scored outputs that are put before it.
 
     Raises:
         TemplateError: it cannot be parsed, or uses a name that there is not.
@@ -58,16 +60,16 @@ class JudgePrompt:
         arguments: Mapping[str, Any],
         context: Sequence[tuple[str, str]] = (),
         shows_file: bool = True,
+        examples: ShownExamples | None = None,
     ) -> None:
+        self._examples = examples
         if rubric:
             source = f"Judge by this criterion:\n\n{source}"
             if not _CONVERSATION.search(source):
                 source += _SAID + (_WROTE if shows_file else "")
         self._arguments = trusted(dict(arguments))
-        self._context = "".join(
-            f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context
-        )
-        self._template, tree = compiled(source, sandbox(_write))
+        self._context = appendix(context)
+        self._template, tree = compiled(source, sandbox(write_value))
         self._names = meta.find_undeclared_variables(tree) - {"range"}
         unknown = sorted(self._names - _NAMES.keys() - {"arguments"})
         if unknown:
@@ -80,25 +82,42 @@ class JudgePrompt:
         Raises:
             TemplateError: of what the template does.
         """
-        material = Material(record, _places(record))
+        material = Material(record, places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        try:
-            return generated(self._template, {**names, _MATERIAL: material}) + self._context
-        except TemplateError as error:
-            raise TemplateError(f"the prompt cannot be filled in: {error}") from None
+        asked = filled(self._template, {**names, MATERIAL: material}) + self._context
+        before = self._examples.before(record) if self._examples is not None else ""
+        return before + asked
+
+
+def filled(template: Template, names: Mapping[str, Any]) -> str:
+    """The text that a prompt's template makes of these names.
+
+    Raises:
+        TemplateError: of what the template does.
+    """
+    try:
+        return generated(template, names)
+    except TemplateError as error:
+        raise TemplateError(f"the prompt cannot be filled in: {error}") from None
+
+
+def appendix(context: Sequence[tuple[str, str]]) -> str:
+    """What is put behind a prompt: the files of ``context``, name and text, as they are."""
+    return "".join(f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context)
 
 
 @pass_context
-def _write(context: Context, value: Any) -> Any:
+def write_value(context: Context, value: Any) -> Any:
+    """What becomes of an expression's value: the sandbox calls it for each."""
     if isinstance(value, Undefined):
         return value
-    material: Material = context.parent[_MATERIAL]
+    material: Material = context.parent[MATERIAL]
     return material.write(value)
 
 
-def _places(record: Mapping[str, Any]) -> dict[str, str]:
-    """Paths that are others in each trial and on each machine."""
+def places(record: Mapping[str, Any]) -> dict[str, str]:
+    """Paths that are others in each trial and on each machine -> what stands for them."""
     found: dict[str, str] = {}
     for key in ("workspace", "case_dir"):
         path = record.get(key)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pytest_agent_eval.errors import SuiteError, TemplateError
 from pytest_agent_eval.judges.base import JudgeContext
 from pytest_agent_eval.judges.definition import MODEL_VARIABLE
+from pytest_agent_eval.judges.examples import ShownExamples
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.prompt import JudgePrompt
 from pytest_agent_eval.suite.judge_models import missing_models
@@ -18,8 +19,10 @@ __all__ = [
     "judge_prompt",
     "judging_model",
     "own_question",
+    "question_source",
     "read_named",
     "scale_sentence",
+    "shown_examples",
 ]
 
 UNTOLD = (1.0, 5.0)
@@ -49,22 +52,32 @@ def own_question(context: JudgeContext, *, shows_file: bool = True) -> JudgeProm
     Raises:
         SuiteError: a file that cannot be read, a template that cannot be parsed.
     """
+    source, key = question_source(context)
+    if not key:
+        return None
+    rubric = key == "llm_rubric"
+    return judge_prompt(context, source, key, rubric=rubric, shows_file=shows_file)
+
+
+def question_source(context: JudgeContext) -> tuple[str, str]:
+    """The template of the question, and the key of the entry that gives it: the first that is set;
+    both empty where none is.
+
+    Raises:
+        SuiteError: a file that cannot be read, or one that is named where the text is meant.
+    """
     config = context.config
-    for key, value in (("llm_rubric", config.llm_rubric), ("prompt", config.prompt)):
+    texts = (("llm_rubric", config.llm_rubric), ("prompt", config.prompt))
+    for key, value in texts:
         if value.lstrip().lower().startswith("file:"):
             message = "is the text itself, and no file is read for it; prompt_file names one"
             raise SuiteError(problem(context, key, message))
-    if config.llm_rubric:
-        return judge_prompt(
-            context, config.llm_rubric, "llm_rubric", rubric=True, shows_file=shows_file
-        )
-    if config.prompt:
-        return judge_prompt(context, config.prompt, "prompt")
+    for key, value in texts:
+        if value:
+            return value, key
     if config.prompt_file is None:
-        return None
-    return judge_prompt(
-        context, read_named(context, config.prompt_file, "prompt_file"), "prompt_file"
-    )
+        return "", ""
+    return read_named(context, config.prompt_file, "prompt_file"), "prompt_file"
 
 
 def judge_prompt(
@@ -96,9 +109,26 @@ def judge_prompt(
             arguments=config.arguments,
             context=files,
             shows_file=shows_file,
+            examples=shown_examples(context),
         )
     except TemplateError as error:
         raise SuiteError(problem(context, key, str(error))) from None
+
+
+def shown_examples(context: JudgeContext) -> ShownExamples | None:
+    """The examples that stand before a judge's question; None where it names none.
+
+    Raises:
+        SuiteError: no dataset tells which cases may be shown.
+    """
+    block = context.config.examples
+    if block is None:
+        return None
+    if context.dataset is None:
+        message = "it is not known which cases are of the holdout half, so that none can be shown"
+        raise SuiteError(problem(context, "examples", message))
+    found = context.suite.examples[block.source].found
+    return ShownExamples(found, context.dataset, count=block.count, mix=block.mix)
 
 
 def judging_model(context: JudgeContext) -> str:

@@ -22,13 +22,15 @@ from pytest_agent_eval.judges.definition import judge_digest
 from pytest_agent_eval.judges.function import make_function
 from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import nearest
+from pytest_agent_eval.suite.known import PAIRWISE
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.judges.base import BaselineRecords, CasePlace
     from pytest_agent_eval.judges.errand import JudgingAgent
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
-__all__ = ["KINDS", "PAIRWISE", "make_judges"]
+__all__ = ["KINDS", "make_judges"]
 
 
 def _make_llm(context: JudgeContext) -> Judge:
@@ -43,15 +45,20 @@ def _make_agent(context: JudgeContext) -> Judge:
     return make_agent(context)
 
 
+def _make_pairwise(context: JudgeContext) -> Judge:
+    from pytest_agent_eval.judges.pairwise import make_pairwise  # likewise
+
+    return make_pairwise(context)
+
+
 KINDS: Mapping[str, JudgeKind] = {
     "builtin": make_builtin,
     "check": make_check,
     "function": make_function,
     "llm": _make_llm,
     "agent": _make_agent,
+    PAIRWISE: _make_pairwise,
 }
-PAIRWISE = "pairwise"
-"""Reserved: this judge compares two runs, so it does not judge single trials."""
 
 
 def make_judges(
@@ -61,9 +68,11 @@ def make_judges(
     kinds: Mapping[str, JudgeKind] | None = None,
     builtin_dirs: Iterable[Path | str] = (),
     gateway: Gateway | None = None,
+    baseline: BaselineRecords | None = None,
     agents: Callable[[JudgeContext], JudgingAgent] | None = None,
+    dataset: Callable[[], Mapping[str, CasePlace]] | None = None,
 ) -> tuple[BoundJudge, ...]:
-    """Make every judge of a suite, in the suite's order, without the one named ``pairwise``.
+    """Make every judge of a suite, in the suite's order.
 
     Args:
         suite: a checked suite.
@@ -71,7 +80,9 @@ def make_judges(
         kinds: judge kinds that plugins registered: name -> what makes a judge.
         builtin_dirs: the project's own directories of builtin judges.
         gateway: by which models are asked; None for one of the suite alone.
+        baseline: the suite's records in the run that it is compared with, if there is one.
         agents: makes the agents of agent judges; None where no agent can be had.
+        dataset: half and group of every case, by name; asked when the first case is judged.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -82,10 +93,16 @@ def make_judges(
     judges: list[BoundJudge] = []
     problems: list[Problem] = []
     for index, config in enumerate(suite.config.judges):
-        if config.name == PAIRWISE:
-            continue
         context = JudgeContext(
-            config, suite, rootdir, directories, f"judges[{index}]", gateway, agents
+            config,
+            suite,
+            rootdir,
+            directories,
+            f"judges[{index}]",
+            gateway,
+            baseline=baseline,
+            agents=agents,
+            dataset=dataset,
         )
         try:
             judges.append(_make_judge(context, makers, threads))
@@ -107,6 +124,8 @@ def _make_judge(
         message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
         raise SuiteError(problem(context, "", message))
     judge = maker(context)
+    if config.kind == PAIRWISE:  # its values are 1, 0 and -1, whatever the entry says of values
+        config = config.model_copy(update={"feedback_type": None, "score_range": None})
     return BoundJudge(
         config,
         judge,

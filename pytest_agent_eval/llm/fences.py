@@ -23,10 +23,10 @@ _INVISIBLE = re.compile(
 like another one."""
 
 
-def fenced(text: str) -> str:
+def fenced(text: str, limit: int = LONGEST) -> str:
     """The text between its fences, shortened, with what is invisible in it made visible."""
-    if len(text) > LONGEST:
-        half = LONGEST // 2
+    if len(text) > limit:
+        half = limit // 2
         left_out = len(text) - 2 * half
         text = f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"
     text = _INVISIBLE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

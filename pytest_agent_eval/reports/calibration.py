@@ -43,6 +43,7 @@ def calibration_text(found: Calibration, verbosity: int = 0) -> str:
     left = [
         f"{number} {word}"
         for number, word in (
+            (found.taught, "shown as examples"),
             (found.not_run, "not run"),
             (found.skipped, "skipped"),
             (found.errored, "in error"),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import math
 
+from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.calibration import Calibration
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.numbers import score
 from pytest_agent_eval.reports.printable import printable, shortened
+from pytest_agent_eval.reports.terminal import aggregate_text
 from pytest_agent_eval.results import TrialResult, Verdict
 
-__all__ = ["calibration_property", "properties"]
+__all__ = ["calibration_property", "pairwise_property", "properties"]
 
 _LONGEST = 500
 
@@ -56,6 +58,12 @@ def calibration_property(suite: str, found: Calibration) -> tuple[str, str]:
     """
     name = printable(f"agent_eval.calibration.{suite}.{found.judge}")
     return name, printable(calibration_text(found))
+
+
+def pairwise_property(suite: str, found: Aggregate, baseline: str) -> tuple[str, str]:
+    """``agent_eval.pairwise.<suite>`` and what comparing it with the baseline came to."""
+    text = aggregate_text(found, baseline=baseline)
+    return printable(f"agent_eval.pairwise.{suite}"), printable(text)
 
 
 @functools.cache

@@ -9,12 +9,13 @@ from typing import Literal
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
-from pytest_agent_eval.evidence.summary import SuiteSummary, Summary
+from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, titles
 from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
+from pytest_agent_eval.suite.known import PAIRWISE
 
-__all__ = ["Line", "gate_text", "summary_lines"]
+__all__ = ["Line", "aggregate_text", "gate_text", "summary_lines"]
 
 Markup = Literal["", "bold", "green", "red", "yellow"]
 _MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
@@ -53,13 +54,15 @@ def summary_lines(
         notes: more sentences worth a line (a torn line, a warning of the run).
     """
     lines: list[Line] = []
+    names = titles(suite.info for suite in summary.suites)
     for suite in summary.suites:
         coverage = suite.coverage
         if any(coverage.total.values()) and not any(coverage.selected.values()) and not suite.cases:
             continue  # the selection left this suite out altogether
         if lines and verbosity >= 0:
             lines.append(Line(""))
-        lines += _suite_lines(suite, width, verbosity)
+        title = names[suite.info.key, suite.info.variant]
+        lines += _suite_lines(suite, title, width, verbosity)
     for note in notes:
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
     left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
@@ -83,7 +86,7 @@ def _left_out(summary: Summary, left: int, run: str) -> str:
     )
 
 
-def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
+def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) -> list[Line]:
     gates = [line for gate in suite.gates for line in _gate_lines(gate, width)]
     errors = _judge_errors(suite.cases, width, verbosity)
     if verbosity < 0:
@@ -93,9 +96,10 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         for status in _STATUSES
         if (number := suite.statuses.get(status, 0))
     )
-    heading = f"{one_line(suite.info.label)}: {counts or 'no case ran'}"
+    heading = f"{one_line(title)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     lines += _judge_lines(suite, width, verbosity)
+    lines += _not_compared(suite, width)
     for found in suite.calibrations:
         markup: Markup = "" if found.validated else "yellow"
         texts = calibration_lines(found, width - 2, verbosity)
@@ -112,7 +116,14 @@ def _suite_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
 
 
 def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
-    shown = [a for a in suite.aggregates if a.cases and (a.split != "all" or a.kind == "mixed")]
+    without = PAIRWISE if not suite.info.baseline else ""
+    shown = [
+        found
+        for found in suite.aggregates
+        if found.cases
+        and (found.split != "all" or found.kind == "mixed")
+        and (found.judge != without or found.kind == "wins")
+    ]
     names = {a.judge: one_line(a.judge, _WIDEST_NAME) for a in shown}
     column = max(map(display_width, names.values()), default=0)
     halves = max((len(a.split) for a in shown), default=0)
@@ -121,7 +132,8 @@ def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
         name = names[found.judge] if found.judge != last else ""
         last = found.judge
         lead = f"  {padded(name, column)}  {found.split:{halves}}  "
-        texts = hanging(_aggregate_text(found, verbosity), width - display_width(lead), indent=2)
+        said = aggregate_text(found, verbosity, suite.info.baseline)
+        texts = hanging(said, width - display_width(lead), indent=2)
         odd = found.errored or found.unvalidated or found.kind == "mixed"
         markup: Markup = "yellow" if odd else ""
         for text in texts:
@@ -130,14 +142,27 @@ def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
     return lines
 
 
-def _aggregate_text(found: Aggregate, verbosity: int) -> str:
-    """``pass rate 0.90 [0.74, 0.97] over 30 cases, 2 skipped``."""
+def _not_compared(suite: SuiteSummary, width: int) -> list[Line]:
+    """That the judge ``pairwise`` had nothing to compare with."""
+    compares = any(judge.kind == PAIRWISE for judge in suite.info.judges)
+    if not compares or suite.info.baseline or suite.pairwise is not None:
+        return []
+    text = f"{PAIRWISE}: skipped, no run to compare with is named (--agent-eval-baseline RUN)"
+    return [Line(f"  {part}", "yellow") for part in hanging(text, width - 2)]
+
+
+def aggregate_text(found: Aggregate, verbosity: int = 0, baseline: str = "") -> str:
+    """``pass rate 0.90 [0.74, 0.97] over 30 cases, 2 skipped``; of comparisons ``win rate 0.58
+    [0.32, 0.81] over 12 cases: 7 wins, 3 losses, 2 ties against 20260101T000000Z-ab12``.
+    """
     if found.value is None:
         parts = [found.no_interval]
     else:
-        what = "pass rate" if found.kind == "rate" else "mean"
+        what = {"rate": "pass rate", "wins": "win rate"}.get(found.kind, "mean")
         number = estimate(found.value, found.interval)
         parts = [f"{what} {number} over {count(found.scored, 'case')}"]
+        if found.kind == "wins":
+            parts[0] += f": {_compared(found, baseline)}"
         if found.interval is None:
             parts.append(f"no interval: {found.no_interval}")
         elif verbosity > 0:
@@ -154,6 +179,14 @@ def _aggregate_text(found: Aggregate, verbosity: int) -> str:
         parts.append(f"pass@{k} {found.pass_at_k:.2f}, pass^{k} {found.pass_hat_k:.2f}")
         parts.append(f"{found.flaky} flaky")
     return ", ".join(parts)
+
+
+def _compared(found: Aggregate, baseline: str) -> str:
+    """``7 wins, 3 losses, 2 ties against 20260101T000000Z-ab12``."""
+    counts = (("win", "wins", found.wins), ("loss", "losses", found.losses))
+    parts = [f"{number:,} {one if number == 1 else several}" for one, several, number in counts]
+    parts.append(count(found.ties, "tie"))
+    return ", ".join(parts) + (f" against {one_line(baseline)}" if baseline else "")
 
 
 def _judge_errors(cases: Iterable[CaseOutcome], width: int, verbosity: int) -> list[Line]:

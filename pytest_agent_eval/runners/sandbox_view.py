@@ -156,8 +156,9 @@ def _answers(suite: Suite, directory: str) -> Iterator[Mount]:
             yield _blocked(entry.path)
     yield _blocked(str(suite.file))
     judges = [judge for one in (suite.config, *suite.variants.values()) for judge in one.judges]
-    named = {path: None for judge in judges for path in (judge.prompt_file, judge.labels) if path}
-    for path in (*named, *suite.handler_files.paths):
+    examples = [judge.examples.source for judge in judges if judge.examples is not None]
+    named = [path for judge in judges for path in (judge.prompt_file, judge.labels) if path]
+    for path in dict.fromkeys([*named, *examples, *suite.handler_files.paths]):
         yield _blocked(os.path.join(directory, path))
 
 

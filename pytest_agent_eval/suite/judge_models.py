@@ -8,7 +8,7 @@ from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
-__all__ = ["answerer_model", "asks_a_model", "missing_models"]
+__all__ = ["answerer_model", "asks_a_model", "missing_models", "takes_examples"]
 
 VARIABLE = "EVAL_JUDGE_MODEL"
 
@@ -35,6 +35,13 @@ def missing_models(suite: Suite, environ: Mapping[str, str]) -> tuple[Problem, .
         for index, judge in enumerate(suite.config.judges)
         if asks_a_model(judge, suite) and not judge.model
     )
+
+
+def takes_examples(judge: JudgeConfig, suite: Suite) -> bool:
+    """Whether a judge of this suite puts human-scored examples before its question."""
+    if judge.kind == "builtin":
+        return judge.builtin in suite.known.llm_builtins
+    return judge.kind in ("llm", "agent")
 
 
 def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:

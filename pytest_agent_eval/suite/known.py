@@ -52,7 +52,7 @@ GENERATION_PROMPTS = frozenset(
     }
 )
 PAIRWISE = "pairwise"
-"""Reserved judge name: it compares two runs and judges no single trial."""
+"""Reserved judge name: it compares the trials of two runs, and asserts nothing of one."""
 RESERVED_JUDGE_NAMES = frozenset({"execution"})
 """Names of verdicts that no judge gives: ``execution`` is the verdict on the agent itself."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pytest_agent_eval.documents import MAX_BYTES, Document, parse_yaml
 from pytest_agent_eval.errors import DocumentError, Problem, SuiteError
 from pytest_agent_eval.suite.checks import check
+from pytest_agent_eval.suite.examples import ExampleFiles, check_examples
 from pytest_agent_eval.suite.findings import Findings
 from pytest_agent_eval.suite.known import Known
 from pytest_agent_eval.suite.labels import LabelFiles, check_labels
@@ -50,9 +51,16 @@ def load_suite(
     data = _read(file, name) if text is None else text.encode() if isinstance(text, str) else text
     document = _parse(data, name)
     directory = os.path.dirname(file)
-    files = LabelFiles(directory, name)
+    labels, examples = LabelFiles(directory, name), ExampleFiles(directory, name)
     handlers = HandlerFiles.beside(directory, name)
-    config, findings, variants, placeholders = _check(document, directory, known, files, handlers)
+
+    def check_all(data: Mapping[str, Any], findings: Findings) -> None:
+        check(data, findings, known, directory)
+        check_labels(data, findings, known, labels)
+        check_examples(data, findings, known, examples)
+        check_handlers(data, findings, handlers)
+
+    config, findings, variants, placeholders = _check(document, known, check_all)
     problems = [*document.problems, *findings.problems.values()]
     if config is None or problems:
         raise SuiteError(*_sorted(problems))
@@ -68,7 +76,8 @@ def load_suite(
         value_positions=document.values,
         variants=variants,
         placeholders=placeholders,
-        labels=files.read,
+        labels=labels.read,
+        examples=examples.read,
         known=known,
         handler_files=handlers,
     )
@@ -100,19 +109,15 @@ def _parse(data: bytes, name: str) -> Document:
 
 def _check(
     document: Document,
-    directory: str,
     known: Known,
-    files: LabelFiles,
-    handlers: HandlerFiles,
+    check_all: Callable[[Mapping[str, Any], Findings], None],
 ) -> tuple[
     SuiteConfig | None, Findings, Mapping[str, SuiteConfig], Mapping[str, Mapping[str, str]]
 ]:
     data: dict[str, Any] = document.data
     findings = Findings(document)
     config = _validate(data, findings, known)
-    check(data, findings, known, directory)
-    check_labels(data, findings, known, files)
-    check_handlers(data, findings, handlers)
+    check_all(data, findings)
     variants: dict[str, SuiteConfig] = {}
     if data.get("variants"):
         if data.get("matrix") is not None:
@@ -122,9 +127,7 @@ def _check(
         for name, whole in variant_parts(data, findings):
             part = Findings(document, ("variants", name), hidden)
             found = _validate(whole, part, known)
-            check(whole, part, known, directory)
-            check_labels(whole, part, known, files)
-            check_handlers(whole, part, handlers)
+            check_all(whole, part)
             for (place, message), problem in part.problems.items():
                 findings.problems[("variants", name, *place), message] = problem
             if found is not None:

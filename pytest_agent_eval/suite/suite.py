@@ -11,6 +11,7 @@ from typing import Any
 
 from pytest_agent_eval.documents import format_place
 from pytest_agent_eval.errors import Problem
+from pytest_agent_eval.suite.examples import Examples
 from pytest_agent_eval.suite.findings import Place
 from pytest_agent_eval.suite.known import Known
 from pytest_agent_eval.suite.labels import Labels
@@ -37,6 +38,7 @@ class Suite:
         variants: name -> the configuration that the variant changes the suite into.
         placeholders: name of a variant -> its ``values``, as text.
         labels: path as judges write it -> the human labels in that file.
+        examples: path as judges write it -> the human-scored examples in that file.
         known: the names the suite was checked with.
         handler_files: ``tool_handlers.yaml`` and what handlers name.
     """
@@ -53,6 +55,7 @@ class Suite:
     variants: Mapping[str, SuiteConfig] = field(default_factory=dict)
     placeholders: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     labels: Mapping[str, Labels] = field(default_factory=dict, repr=False)
+    examples: Mapping[str, Examples] = field(default_factory=dict, repr=False)
     known: Known = field(default_factory=Known, repr=False)
     handler_files: HandlerFiles = field(default_factory=lambda: HandlerFiles("", ""), repr=False)
 

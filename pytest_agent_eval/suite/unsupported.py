@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_agent_eval.errors import Problem
-from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.models.runner import RunnerConfig
 from pytest_agent_eval.suite.suite import Suite
 
@@ -16,9 +15,6 @@ __all__ = ["unsupported"]
 
 _SANDBOXED = frozenset({"cli", "litellm", "responses-api"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
-_MODELS = {
-    "pairwise": "judge {}: comparing two runs is",
-}
 
 
 def unsupported(suite: Suite) -> tuple[Problem, ...]:
@@ -45,20 +41,8 @@ def _of_runner(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
     for index, judge in enumerate(suite.config.judges):
         place = f"judges[{index}]"
-        if judge.kind in _MODELS:
-            yield place, _MODELS[judge.kind].format(judge.name)
-            continue
-        yield from _of_judge(judge, place)
         if judge.agent is not None and judge.kind == "agent":
             yield from _of_agent(judge.name, judge.agent.runner, f"{place}.agent.runner")
-    for name, threshold in suite.config.thresholds.items():
-        if threshold.min_win_rate is not None:
-            yield f"thresholds.{name}.min_win_rate", "min_win_rate is"
-
-
-def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
-    if judge.examples is not None:
-        yield f"{place}.examples", f"judge {judge.name}: examples are"
 
 
 def _of_agent(judge: str, runner: RunnerConfig, place: str) -> Iterator[tuple[str, str]]:

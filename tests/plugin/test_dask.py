@@ -315,10 +315,15 @@ def test_human_labels_stay_at_home(project: Project, cluster: DaskCluster) -> No
         """\
         dataset: {path: evals}
         runner: {type: cli, command: "find {config_dir}"}
-        judges: [{name: ok, labels: human/./labels.yaml, check: return True}]
+        judges:
+          - name: ok
+            labels: human/./labels.yaml
+            check: return True
+            examples: {source: human/scored.yaml}
         """
     )
     project.write("human/labels.yaml", "case-001: true\n")
+    project.write("human/scored.yaml", "case-001: {value: true, output: x}\n")
     project.write("human/guide.md", "how to label\n")
     project.case("case-001", dataset="evals")
     ran = project.subprocess("--agent-eval", "--agent-eval-dask", cluster.address)
@@ -326,4 +331,5 @@ def test_human_labels_stay_at_home(project: Project, cluster: DaskCluster) -> No
     found = (project.latest / "cases/case-001/1/stdout.log").read_text()
     assert "human/guide.md" in found
     assert "labels.yaml" not in found
+    assert "scored.yaml" not in found
     assert project.summary()["calibration"]["ok"]["compared_cases"] == 1

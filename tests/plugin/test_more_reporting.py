@@ -29,3 +29,32 @@ def test_a_run_that_cannot_be_closed_is_no_green_run(project: Project, name: str
     assert "Traceback" not in result.stdout.str() + result.stderr.str()
     assert "INTERNALERROR" not in result.stdout.str() + result.stderr.str()
     assert len(project.results()) == 1
+
+
+def test_suites_of_one_name_are_told_apart_by_their_files(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pytest_agent_eval.cli import main
+
+    project.suite(ECHO)
+    project.suite(ECHO, "more/eval.yaml")
+    project.suite(ECHO.replace("name: echo", "name: alone"), "alone/eval.yaml")
+    for dataset in ("cases", "more/cases", "alone/cases"):
+        project.case("case-001", dataset=dataset)
+    result = project.run("--agent-eval")
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines_random(
+        [
+            "agent-eval: echo (eval.yaml): 1 case *",
+            "agent-eval: echo (more/eval.yaml): 1 case *",
+            "agent-eval: alone: 1 case *",
+            "echo (eval.yaml): 1 passed",
+            "echo (more/eval.yaml): 1 passed",
+            "alone: 1 passed",
+        ]
+    )
+    assert main(["show", "--runs", str(project.path / ".agent-eval/runs")]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    for line in ("echo (eval.yaml): 1 passed", "echo (more/eval.yaml): 1 passed"):
+        assert line in shown
+    assert any(line.split() == ["passed", "more/eval.yaml::case-001"] for line in shown)

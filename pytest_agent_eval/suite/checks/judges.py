@@ -80,6 +80,9 @@ def _check_kind(judge: Judge, name: str, place: Place, findings: Findings, known
         if other:
             message = f"{PAIRWISE} is reserved for the judge that compares two runs with a model"
             findings.problem(place, f"{message}; it excludes {' and '.join(other)}")
+        for key in ("feedback_type", "score_range"):
+            if judge.get(key) is not None:
+                findings.warn((*place, key), f"ignored: {PAIRWISE} tells win, tie and loss apart")
     elif not kinds:
         keys = ["builtin", "check", "agent", *LLM_KEYS, "module and function"]
         keys += sorted(known.judge_kinds)
@@ -130,12 +133,14 @@ def _check_scale(judge: Judge, name: str, place: Place, findings: Findings, know
             message = f"the verdict of {builtin} is always a boolean; remove {' and '.join(wrong)}"
             findings.problem(place, message)
         return
+    if name == PAIRWISE:
+        return
     if kind == "bool" and scale is not None:
         findings.problem(place, "feedback_type bool excludes score_range; remove one of them")
     if kind == "int" and isinstance(scale, list) and any(_is_fraction(end) for end in scale):
         message = f"the bounds of feedback_type int must be whole numbers, not {scale}"
         findings.problem((*place, "score_range"), message)
-    if scale is None and kind != "bool" and name != PAIRWISE and is_llm(judge, known):
+    if scale is None and kind != "bool" and is_llm(judge, known):
         message = "no score_range: the model is told [1, 5], and it is not enforced; declare one"
         if kind is None:
             message += ", or feedback_type: bool for yes or no"

@@ -73,11 +73,19 @@ class AgentConfig(Block):
 
 
 class ExamplesConfig(Block):
-    """Human-scored cases put before the question of an LLM judge."""
+    """Human-scored cases put before the question of a judge that asks a model."""
 
-    source: PathText = Field(description="YAML file of scored cases.")
-    count: Annotated[int, Field(ge=1)] | None = Field(None, description="How many; default: all.")
-    mix: Any = Field(None, description="How values are mixed.")
+    source: PathText = Field(
+        description="YAML file: case -> `{value, output}`, with `rationale` and `input` if wanted."
+    )
+    count: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="How many are shown. Default: all, or as many as `mix` says."
+    )
+    mix: Any = Field(
+        None,
+        description="`balanced` (default): each value as often as the others; `natural`: as the "
+        "values occur; or a mapping of values to numbers, such as `{true: 2, false: 2}`.",
+    )
 
 
 class JudgeConfig(Block):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_agent_eval.evidence.aggregate import JudgeInfo
 from pytest_agent_eval.llm.recordings import Recordings
 from pytest_agent_eval.llm.request import ModelReply, ModelRequest
 from pytest_agent_eval.results import TrialResult, Usage, Verdict
@@ -90,6 +91,7 @@ def test_several_runs_together(keys: list[str], stored: Stored, command: Command
     assert left() == {*keys[:3]}
 
 
+COMPARING = replace(WHOLE, judges=(*WHOLE.judges, JudgeInfo("pairwise", "pairwise")))
 NEVER_STARTED = replace(trial("b"), status="error", kind="infrastructure", verdicts=())
 NO_VERDICT = replace(trial("b"), verdicts=(Verdict("polite", error="it raised"),))
 
@@ -101,6 +103,7 @@ NO_VERDICT = replace(trial("b"), verdicts=(Verdict("polite", error="it raised"),
         ([], {"complete": False}, "greetings, new: it did not end"),
         ([], {"options": {"variants": ["x"]}}, "it ran with --agent-eval-variant"),
         ([], {"options": {"model": "x"}}, "it ran with --agent-eval-model"),
+        ([], {"info": COMPARING}, "it ran without --agent-eval-baseline, so that pairwise asked"),
         ([NEVER_STARTED], {}, "1 trial ended before all was asked (b)"),
         ([NO_VERDICT], {}, "1 trial ended before all was asked (b)"),
         ([], {"info": replace(WHOLE, key="other/eval.yaml")}, "eval.yaml did not run in new"),

@@ -225,3 +225,16 @@ def test_what_is_stored_of_it() -> None:
     assert Gate("s", "j", "min_mean", 1, 1, None, 1, "passed", unvalidated=True).to_dict()[
         "unvalidated"
     ]
+
+
+def test_cases_that_were_shown_as_examples_are_left_out() -> None:
+    labels = half(20)
+    found = calibrate("j", labels, agreeing(labels), taught={"c00", "c01", "elsewhere"})
+    assert (found.labels, found.compared, found.taught) == (20, 18, 2)
+    assert found.to_dict()["taught_cases"] == 2
+    info = JudgeInfo("j", labels=labels, taught=frozenset({"c03"}))
+    suite = SuiteInfo.from_dict(SuiteInfo("s", "s", judges=(info,)).to_dict())
+    ((one,),) = [part.calibrations for part in summarise([suite], agreeing(labels)).suites]
+    assert (one.compared, one.taught) == (19, 1)
+    nothing = calibrate("j", labels, agreeing(labels), taught=labels)
+    assert (nothing.compared, nothing.validated) == (0, False)

@@ -173,8 +173,10 @@ def test_keys_come_in_one_order_and_others_are_left_out() -> None:
         "min_mean": 0.5,
         "min_pass_rate": None,
     }
-    gates = decide(results(True), min_win_rate=0.5, **keys)
-    assert [gate.key for gate in gates] == ["min_mean", "max_error_rate", "min_cases"]
+    gates = decide(results(True), min_win_rate=0.5, min_median=3, **keys)
+    wanted = ["min_mean", "min_win_rate", "max_error_rate", "min_cases"]
+    assert [gate.key for gate in gates] == wanted
+    assert gates[1].reason == "only pairwise has a win rate"
 
 
 def coverage(

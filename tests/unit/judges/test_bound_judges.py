@@ -708,12 +708,3 @@ def test_a_plugins_kind_that_refuses(write: Write, tmp_path: Path) -> None:
         ("judges[0]", "no server"),
         ("judges[1].remote", "no key"),
     ]
-
-
-def test_pairwise_judges_no_single_trial(write: Write, tmp_path: Path) -> None:
-    suite = write("""
-        - {name: pairwise, prompt: Which is better?, model: some/model}
-        - {name: a, check: return True}
-    """)
-    judges = make_judges(suite, rootdir=tmp_path)
-    assert [judge.name for judge in judges] == ["a"]

@@ -135,3 +135,10 @@ def test_a_property_of_the_whole_report() -> None:
     name, value = calibration_property("answers [x]", compared(GUESSING))
     assert name == "agent_eval.calibration.answers [x].tone"
     assert value.startswith("judge tone: unvalidated: agreement 0.60 [0.31, 0.83]")
+
+
+def test_what_was_shown_as_examples_is_said() -> None:
+    pairs: list[tuple[Label, Label]] = [(True, True), (False, False)] * 10
+    found = calibrate("tone", labels(pairs), results(pairs), taught=["c01", "c02"])
+    assert "over 18 labels" in calibration_text(found)
+    assert "; left out: 2 shown as examples" in calibration_text(found)

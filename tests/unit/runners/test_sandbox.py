@@ -59,13 +59,21 @@ class Project:
         (self.evals / "tool_handlers.yaml").write_text(
             f"handlers: [{{match: questions, prompt_file: how.md}}]\ncase_overrides: {{a: {SECRET}}}\n"
         )
+        (self.evals / "scored.yaml").write_text(f"a-case: {{value: true, output: {SECRET}}}\n")
         (self.evals / "helper.txt").write_text("helpful\n")
 
     def runner(self, *command: str, dataset: str = "cases", **runner: Any) -> CommandRunner:
         config = {
             "dataset": {"path": dataset},
             "runner": {"type": "cli", "command": list(command), "sandbox": "bubblewrap", **runner},
-            "judges": [{"name": "nice", "prompt_file": "rubric.md", "feedback_type": "bool"}],
+            "judges": [
+                {
+                    "name": "nice",
+                    "prompt_file": "rubric.md",
+                    "feedback_type": "bool",
+                    "examples": {"source": "scored.yaml"},
+                }
+            ],
             "variants": {
                 "v": {
                     "judges": [{"name": "kind", "check": "return 1 > 0", "labels": "labels.yaml"}]
@@ -118,6 +126,7 @@ def server() -> Iterator[int]:
         "evals/labels.yaml",
         "evals/tool_handlers.yaml",
         "evals/how.md",
+        "evals/scored.yaml",
         ".agent-eval/runs/one/results.jsonl",
         ".git/objects",
     ],

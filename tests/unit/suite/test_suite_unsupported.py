@@ -19,11 +19,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
             "judges[0].agent.runner.sandbox",
         ),
-        (CLI + "judges: [{name: pairwise}]", "judges[0]"),
-        (
-            CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
-            "judges[0].examples",
-        ),
         (CLI + "judges: [{name: a, check: return 1}]\nreward: {judge: a}", "reward"),
         (CLI + "mlflow: {experiment: x}", "mlflow"),
         (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
@@ -43,16 +38,15 @@ def test_several_at_once(load: Any) -> None:
     text = """
         runner: {type: claude-code, sandbox: auto}
         judges:
-          - {name: a, check: return 1, examples: {source: x}}
-          - {name: pairwise}
-        thresholds: {pairwise: {min_win_rate: 0.5}}
+          - {name: a, check: return 1}
+        reward: {judge: a}
+        mlflow: {experiment: x}
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
-        "judges[0].examples",
-        "judges[1]",
+        "mlflow",
+        "reward",
         "runner.sandbox",
-        "thresholds.pairwise.min_win_rate",
     ]
 
 
