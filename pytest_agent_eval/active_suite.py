@@ -290,6 +290,16 @@ class ActiveSuite:
         """The judges of each variant; variants that change no judge share them."""
         from pytest_agent_eval.judges import make_judges
 
+        agents = None
+        every = (self.suite.config, *self.suite.variants.values())
+        if any(judge.agent is not None for config in every for judge in config.judges):
+            from pytest_agent_eval.execution.judging_agent import JudgingAgents
+
+            agents = JudgingAgents(
+                self.runner_types,
+                max_output_bytes=self.options.max_output,
+                replay=self.options.llm == "replay",
+            )
         made: list[tuple[Suite, tuple[BoundJudge, ...]]] = []
         found: dict[str | None, tuple[BoundJudge, ...]] = {}
         for variant in (None, *self.suite.variants):
@@ -305,6 +315,7 @@ class ActiveSuite:
                     kinds=self._judge_kinds,
                     builtin_dirs=self.options.judge_dirs,
                     gateway=self.gateway(suite),
+                    agents=agents,
                 )
                 made.append((suite, found[variant]))
         return found

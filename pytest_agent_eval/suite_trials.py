@@ -400,7 +400,9 @@ class SuiteTrials:
         known = run.find(self._suite.key, case.name, variant, trial)
         shared = self.shared(variant, writer)
         if self._rescores:
-            again = yield from self._judged_again(case, variant, trial, known, run, writer, shared)
+            again = yield from self._judged_again(
+                case, variant, trial, known, run, writer, shared, cancelled
+            )
             return again._replace(result=shared.secrets.result(again.result))
         if known is None:
             return None
@@ -433,6 +435,7 @@ class SuiteTrials:
         run: StoredRun,
         writer: RunWriter,
         shared: SuiteRuntime,
+        cancelled: threading.Event,
     ) -> Steps[Stored]:
         if known is None or known.result.execution is None or not known.result.record:
             why = "no execution of it is stored" if known is None else known.result.reason
@@ -454,7 +457,7 @@ class SuiteTrials:
             note = "the case has changed since the agent worked on it"
             result = replace(result, notes=(*result.notes, note))
         yield Released()
-        judged = yield from judge_steps(shared, result, record, cancelled=threading.Event())
+        judged = yield from judge_steps(shared, result, record, cancelled=cancelled)
         return Stored(judged, "judged again")
 
     # -- the dataset -----------------------------------------------------------------------

@@ -91,6 +91,10 @@ def generated(template: Template_, names: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
+_FIELDS = 12
+"""Of a mapping that a message names."""
+
+
 class _Missing(StrictUndefined):
     """An undefined value whose message says what may have been meant."""
 
@@ -104,8 +108,11 @@ class _Missing(StrictUndefined):
         if owner is missing:
             return f"{name} is undefined; a field of the input is input.{name}"
         if isinstance(owner, Mapping):
-            known = ", ".join(sorted(str(key) for key in owner)[:12])
-            return f"there is no field {name}; there is {known or 'none'}"
+            known = sorted(str(key) for key in owner)
+            more = f" and {len(known) - _FIELDS} more" if len(known) > _FIELDS else ""
+            what = "its only field is" if len(known) == 1 else "its fields are"
+            fields = f"{what} {', '.join(known[:_FIELDS])}{more}" if known else "it has no fields"
+            return f"there is no field {name}; {fields}"
         return f"{type(owner).__name__} has no {name}"
 
 

@@ -59,7 +59,7 @@ def judge_steps(
                 why = f"not judged: step {step} did not run"
                 verdicts.append(Verdict(judge.name, rationale=why, skipped=True))
             elif isinstance(judge, BoundJudge):
-                verdicts.append((yield from judge.steps(seen)))
+                verdicts.append((yield from judge.steps(seen, cancelled=cancelled)))
             else:
                 verdicts.append(judge.judge(seen, cancelled=cancelled))
         if _set_back(shared.directory):

@@ -179,8 +179,8 @@ class SuiteRuntime:
 
 
 def secrets_of(suite: Suite, caller: Mapping[str, str]) -> Secrets:
-    """The secrets that an agent of the suite may know: those of this process, of the caller's
-    environment, and those that the suite sets.
+    """The secrets that an agent of the suite, or of a judge, may know: those of this process, of
+    the caller's environment, and those that the suite sets.
     """
     config = suite.config
     blocks = [(config.execution.env, "execution.env"), (config.runner.env, "runner.env")]
@@ -188,6 +188,9 @@ def secrets_of(suite: Suite, caller: Mapping[str, str]) -> Secrets:
         blocks.append((step.env, "step.env"))
         if step.runner is not None:
             blocks.append((step.runner.env, "step.runner.env"))
+    for judge in config.judges:
+        if judge.agent is not None:
+            blocks.append((judge.agent.runner.env, "agent.runner.env"))
     own = [resolve_variables(values, caller, key=key)[0] for values, key in blocks]
     return Secrets.of(os.environ, caller, *own)
 

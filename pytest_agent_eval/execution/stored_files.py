@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_agent_eval.execution.files import read_file, walk
+from pytest_agent_eval.execution.files import copy_file, read_file, walk
 
 __all__ = ["MAX_TEXT", "StoredFiles", "read_text", "text_of"]
 
@@ -84,6 +84,20 @@ class StoredFiles(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} files: {', '.join(list(self)[:8])}{', ...' if len(self) > 8 else ''}>"
+
+    def size(self, path: str) -> int:
+        """Bytes of a file as it was left; KeyError when there is no such file."""
+        return self._listing()[self._key(path) or path]
+
+    def copy_to(self, path: str, target: str) -> None:
+        """Copy a file, as it is stored, to a path that does not exist.
+
+        Raises:
+            OSError: it cannot be read, or the target exists.
+            KeyError: there is no such file.
+        """
+        self.size(path)
+        copy_file(os.path.join(self._directory, self._key(path) or path), target)
 
     def first(self, path: str, *, besides: tuple[str, ...] = ()) -> str | None:
         """The file at a path, or the first one below it; None when there is none."""

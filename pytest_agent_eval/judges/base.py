@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.deadline import Steps
+    from pytest_agent_eval.judges.errand import JudgingAgent
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import JudgeConfig, Suite
 
-__all__ = ["Judge", "JudgeContext", "JudgeKind"]
+__all__ = ["Judge", "JudgeContext", "JudgeKind", "SteppedJudge"]
 
 
 class Judge(Protocol):
@@ -34,6 +37,19 @@ class Judge(Protocol):
         ...
 
 
+class SteppedJudge(Judge, Protocol):
+    """A judge that watches its own time, because what takes time in it is no code of ours."""
+
+    def judging_steps(self, record: Mapping[str, Any], cancelled: threading.Event) -> Steps[Any]:
+        """What a call does, with code of the suite's author as steps that have a time limit.
+
+        Args:
+            record: the record.
+            cancelled: ends the judgement early when set.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class JudgeContext:
     """What a judge kind gets to make one judge of a suite.
@@ -45,6 +61,7 @@ class JudgeContext:
         builtin_dirs: the project's own directories of builtin judges.
         place: the entry's path in the suite's file, such as ``judges[2]``.
         gateway: by which models are asked; None for one of the suite alone.
+        agents: makes the agent of an agent judge; None where no agent can be had.
     """
 
     config: JudgeConfig
@@ -53,6 +70,7 @@ class JudgeContext:
     builtin_dirs: tuple[Path, ...] = ()
     place: str = ""
     gateway: Gateway | None = None
+    agents: Callable[[JudgeContext], JudgingAgent] | None = None
 
 
 JudgeKind = Callable[[JudgeContext], Judge]

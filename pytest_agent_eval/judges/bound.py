@@ -85,14 +85,22 @@ class BoundJudge:
                 it writes into it reaches no other judge.
             cancelled: ends the judgement early when set; the verdict is a judge error then.
         """
-        return self._threads.drive(self.steps(record), cancelled=cancelled)
+        return self._threads.drive(self.steps(record, cancelled=cancelled), cancelled=cancelled)
 
-    def steps(self, record: Mapping[str, Any]) -> Steps[Verdict]:
+    def steps(
+        self, record: Mapping[str, Any], *, cancelled: threading.Event | None = None
+    ) -> Steps[Verdict]:
         """What :meth:`judge` does, for a caller that watches the time itself."""
         started = time.perf_counter()
         verdict = self._refusal(record)
         if verdict is None:
-            verdict = yield from self._verdict(record)
+            own = getattr(self._judge, "judging_steps", None)
+            view = getattr(record, "view", None)
+            seen = view() if callable(view) else record
+            if own is None:
+                verdict = yield from self._verdict(seen)
+            else:
+                verdict = yield from self._own_verdict(own(seen, cancelled or threading.Event()))
         return replace(verdict, duration_s=time.perf_counter() - started, digest=self.digest)
 
     def _refusal(self, record: Mapping[str, Any]) -> Verdict | None:
@@ -111,20 +119,10 @@ class BoundJudge:
             return error_verdict(self.name, f"if: {sentence}", detail=detail)
         return Verdict(self.name, rationale=f"not judged: {condition.source}", skipped=True)
 
-    def _verdict(self, record: Mapping[str, Any]) -> Steps[Verdict]:
-        view = getattr(record, "view", None)
-        seen = view() if callable(view) else record
-
+    def _verdict(self, seen: Mapping[str, Any]) -> Steps[Verdict]:
         def judgement() -> Verdict:
             try:
-                answer = self._judge(seen)
-                return to_verdict(
-                    answer,
-                    name=self.name,
-                    feedback_type=self._feedback_type,
-                    score_range=self._range,
-                    pass_if=self._pass_if,
-                )
+                return self._meant(self._judge(seen))
             except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit) as error:
                 # Here and not around the call: Ctrl-C in the waiting thread is not the judge's.
                 return self._raised(error)
@@ -138,6 +136,24 @@ class BoundJudge:
         except BaseException as error:  # a class of its own that is no Exception
             return self._raised(error)
         return verdict
+
+    def _own_verdict(self, steps: Steps[Any]) -> Steps[Verdict]:
+        """The verdict of a judge that watches its own time."""
+        try:
+            return self._meant((yield from steps))
+        except DeadlineExceeded as error:
+            return self._too_late(error)
+        except Exception as error:
+            return self._raised(error)
+
+    def _meant(self, answer: Any) -> Verdict:
+        return to_verdict(
+            answer,
+            name=self.name,
+            feedback_type=self._feedback_type,
+            score_range=self._range,
+            pass_if=self._pass_if,
+        )
 
     def _raised(self, error: BaseException) -> Verdict:
         sentence, detail = describe(error, check=self.kind == "check")

@@ -9,6 +9,7 @@ import traceback
 from types import TracebackType
 from typing import NamedTuple
 
+from pytest_agent_eval.errors import AgentEvalError
 from pytest_agent_eval.judges.verdict import shorten
 
 __all__ = ["Frame", "describe", "render_traceback", "user_frames"]
@@ -87,6 +88,8 @@ def _is_foreign(file: str) -> bool:
 
 def _message(error: BaseException) -> str:
     """``KeyError: 'x'``, on one line. The error's own text may raise."""
+    if isinstance(error, AgentEvalError):  # a sentence for people
+        return shorten(str(error).split("\n", 1)[0].strip(), 500)
     try:
         text = "".join(traceback.format_exception_only(type(error), error)).strip()
     except Exception:

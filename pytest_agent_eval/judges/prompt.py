@@ -20,13 +20,16 @@ _CONVERSATION = re.compile(r"\bconversation\b")
 _SAID = """
 
 What the agent said:
-{{ conversation }}
+{{ conversation }}"""
+"""Behind a bare criterion."""
+
+_WROTE = """
 {%- if outputs.get("main_file") %}
 
 The file {{ outputs.main_file }} that it wrote:
 {{ outputs.main_content }}
 {%- endif %}"""
-"""Behind a bare criterion: an agent may say nothing and write a file."""
+"""Behind that: an agent may say nothing and write a file."""
 
 _MATERIAL = "the material"
 """No name that a template could set."""
@@ -41,6 +44,7 @@ class JudgePrompt:
             ``conversation`` itself.
         arguments: of the judge.
         context: name -> text of files that are put behind it, as the author wrote them.
+        shows_file: behind a bare criterion stands also the main file.
 
     Raises:
         TemplateError: it cannot be parsed, or uses a name that there is not.
@@ -53,11 +57,12 @@ class JudgePrompt:
         rubric: bool,
         arguments: Mapping[str, Any],
         context: Sequence[tuple[str, str]] = (),
+        shows_file: bool = True,
     ) -> None:
         if rubric:
             source = f"Judge by this criterion:\n\n{source}"
             if not _CONVERSATION.search(source):
-                source += _SAID
+                source += _SAID + (_WROTE if shows_file else "")
         self._arguments = trusted(dict(arguments))
         self._context = "".join(
             f"\n\nFor reference, the file {name}:\n\n{text}" for name, text in context
@@ -78,7 +83,10 @@ class JudgePrompt:
         material = Material(record, _places(record))
         names = {name: _NAMES[name](material) for name in self._names - {"arguments"}}
         names["arguments"] = self._arguments
-        return generated(self._template, {**names, _MATERIAL: material}) + self._context
+        try:
+            return generated(self._template, {**names, _MATERIAL: material}) + self._context
+        except TemplateError as error:
+            raise TemplateError(f"the prompt cannot be filled in: {error}") from None
 
 
 @pass_context

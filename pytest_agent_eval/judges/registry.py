@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from pytest_agent_eval.judges.problems import problem
 from pytest_agent_eval.judges.signature import nearest
 
 if TYPE_CHECKING:
+    from pytest_agent_eval.judges.errand import JudgingAgent
     from pytest_agent_eval.llm import Gateway
     from pytest_agent_eval.suite import Suite
 
@@ -36,16 +37,21 @@ def _make_llm(context: JudgeContext) -> Judge:
     return make_llm(context)
 
 
+def _make_agent(context: JudgeContext) -> Judge:
+    from pytest_agent_eval.judges.agent import make_agent  # likewise
+
+    return make_agent(context)
+
+
 KINDS: Mapping[str, JudgeKind] = {
     "builtin": make_builtin,
     "check": make_check,
     "function": make_function,
     "llm": _make_llm,
+    "agent": _make_agent,
 }
 PAIRWISE = "pairwise"
 """Reserved: this judge compares two runs, so it does not judge single trials."""
-
-_LATER = {"agent": "agent judges"}
 
 
 def make_judges(
@@ -55,6 +61,7 @@ def make_judges(
     kinds: Mapping[str, JudgeKind] | None = None,
     builtin_dirs: Iterable[Path | str] = (),
     gateway: Gateway | None = None,
+    agents: Callable[[JudgeContext], JudgingAgent] | None = None,
 ) -> tuple[BoundJudge, ...]:
     """Make every judge of a suite, in the suite's order, without the one named ``pairwise``.
 
@@ -64,6 +71,7 @@ def make_judges(
         kinds: judge kinds that plugins registered: name -> what makes a judge.
         builtin_dirs: the project's own directories of builtin judges.
         gateway: by which models are asked; None for one of the suite alone.
+        agents: makes the agents of agent judges; None where no agent can be had.
 
     Raises:
         SuiteError: with the problems of all judges.
@@ -76,7 +84,9 @@ def make_judges(
     for index, config in enumerate(suite.config.judges):
         if config.name == PAIRWISE:
             continue
-        context = JudgeContext(config, suite, rootdir, directories, f"judges[{index}]", gateway)
+        context = JudgeContext(
+            config, suite, rootdir, directories, f"judges[{index}]", gateway, agents
+        )
         try:
             judges.append(_make_judge(context, makers, threads))
         except SuiteError as error:
@@ -94,10 +104,7 @@ def _make_judge(
     config = context.config
     maker = makers.get(config.kind)
     if maker is None:
-        if config.kind in _LATER:
-            message = f"{_LATER[config.kind]} are not supported yet"
-        else:
-            message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
+        message = f"unknown kind of judge: {config.kind}{nearest(config.kind, [*makers])}"
         raise SuiteError(problem(context, "", message))
     judge = maker(context)
     return BoundJudge(

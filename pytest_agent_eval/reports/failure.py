@@ -39,6 +39,7 @@ _RATIONALE_LINES = 4
 _INPUT_LINES = 8
 _DETAIL_LINES = 30
 _OUTPUT_LINES = 12
+_LONGEST_LINE = 400
 _WIDEST_NAME = 28
 
 
@@ -139,7 +140,7 @@ def failure_block(
     blocks += _details(result, cut)
     tail = printable(output_tail).rstrip().splitlines()
     if tail:
-        blocks.append(_section(*_last(tail, cut)))
+        blocks.append(_section(*_last(_narrowed(tail, cut), cut)))
     if result.notes:
         lines = [line for note in result.notes for line in hanging(note, width - 2)]
         blocks.append(_section("notes", lines))
@@ -241,8 +242,21 @@ def _details(result: TrialResult, cut: bool) -> list[list[str]]:
     for verdict in (*([result.execution] if result.execution else []), *result.verdicts):
         if verdict.detail.strip() and verdict_state(verdict) in ("failed", "error"):
             lines = printable(verdict.detail).strip("\n").rstrip().splitlines()
-            blocks.append(_section(one_line(verdict.judge), _limited(lines, _DETAIL_LINES, cut)))
+            shown = _limited(_narrowed(lines, cut), _DETAIL_LINES, cut)
+            blocks.append(_section(one_line(verdict.judge), shown))
     return blocks
+
+
+def _narrowed(lines: list[str], cut: bool) -> list[str]:
+    """The lines, each of a bounded length: an agent may print all it has to say in one."""
+    if not cut:
+        return lines
+    return [
+        line
+        if len(line) <= _LONGEST_LINE
+        else f"{line[:_LONGEST_LINE]} ... {len(line) - _LONGEST_LINE:,} more characters (-v)"
+        for line in lines
+    ]
 
 
 def _limited(lines: list[str], limit: int, cut: bool) -> list[str]:

@@ -96,6 +96,8 @@ class Execution:
         usage: tokens and cost. ``metrics.json`` in the output directory is merged by the caller.
         notes: warnings worth storing.
         still_running: the agent could not be ended and may still be changing files.
+        recorded: how many of its models' answers were read from recordings, and cost nothing now.
+        paid_usd: where some were, US dollars of the others; None when unknown.
     """
 
     output: str = ""
@@ -109,6 +111,8 @@ class Execution:
     notes: tuple[str, ...] = ()
     still_running: bool = False
     lasting: bool = False
+    recorded: int = 0
+    paid_usd: float | None = None
 
 
 class Runner(Protocol):
@@ -119,6 +123,8 @@ class Runner(Protocol):
     - ``is_async``, a bool: its agent is awaited in the event loop.
     - ``lets_others_work``, a bool: it gives the baton away wherever it waits, and so is called with
       the baton held. While any other runner is at work the baton is with others.
+    - ``replays``, a bool: it asks models by the gateway alone. Only such a runner may judge where
+      nothing is to be asked live.
     """
 
     def run(self, task: Task) -> Execution:

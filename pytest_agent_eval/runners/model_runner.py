@@ -43,6 +43,7 @@ class ModelRunner:
     the replies. Without tools the model is asked once.
 
     Attributes:
+        replays: it asks models by the gateway alone.
         settings: ``runner.settings``.
         tools: names of the tools of the workspace; those of a skill where none are set.
 
@@ -50,6 +51,7 @@ class ModelRunner:
         RunnerError: the suite asks for a sandbox that does not work here.
     """
 
+    replays = True
     max_tokens = "max_tokens"
 
     def __init__(self, context: RunnerContext) -> None:

@@ -199,6 +199,7 @@ class Talk:
         if self._denied:
             shown = ", ".join(f"{name} {count}" for name, count in self._denied.items())
             notes.append(f"tool calls without permission: {shown}")
+        paid = [reply for reply in self._replies if not reply.recorded]
         return Execution(
             output=output,
             exit_code=exit_code,
@@ -211,6 +212,8 @@ class Talk:
             usage=total_usage(self._replies),
             notes=tuple(notes),
             still_running=self._survivors,
+            recorded=len(self._replies) - len(paid),
+            paid_usd=total_usage(paid).cost_usd if paid else 0.0,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_agent_eval.errors import Problem
+from pytest_agent_eval.suite.known import MODEL_RUNNERS
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
@@ -38,4 +39,9 @@ def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:
     """Whether a judge of this suite asks one."""
     if judge.kind == "builtin":
         return judge.builtin in suite.known.llm_builtins
-    return judge.kind in ("llm", "agent", "pairwise")
+    if judge.agent is not None and judge.kind == "agent":
+        # The others have a model of their own, or ask none.
+        runner = judge.agent.runner
+        named = runner.type == "responses-api" and runner.settings.get("default_model")
+        return runner.type in MODEL_RUNNERS and not named
+    return judge.kind in ("llm", "pairwise")

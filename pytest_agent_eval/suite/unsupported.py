@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from pytest_agent_eval.errors import Problem
 from pytest_agent_eval.suite.models.judge import JudgeConfig
+from pytest_agent_eval.suite.models.runner import RunnerConfig
 from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["unsupported"]
@@ -16,7 +17,6 @@ __all__ = ["unsupported"]
 _SANDBOXED = frozenset({"cli", "litellm", "responses-api"})
 _DATASET_FILES = (".yaml", ".yml", ".json", ".jsonl")
 _MODELS = {
-    "agent": "judge {}: agent judges are",
     "pairwise": "judge {}: comparing two runs is",
 }
 
@@ -49,6 +49,8 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
             yield place, _MODELS[judge.kind].format(judge.name)
             continue
         yield from _of_judge(judge, place)
+        if judge.agent is not None and judge.kind == "agent":
+            yield from _of_agent(judge.name, judge.agent.runner, f"{place}.agent.runner")
     for name, threshold in suite.config.thresholds.items():
         if threshold.min_win_rate is not None:
             yield f"thresholds.{name}.min_win_rate", "min_win_rate is"
@@ -57,6 +59,12 @@ def _of_judges(suite: Suite) -> Iterator[tuple[str, str]]:
 def _of_judge(judge: JudgeConfig, place: str) -> Iterator[tuple[str, str]]:
     if judge.examples is not None:
         yield f"{place}.examples", f"judge {judge.name}: examples are"
+
+
+def _of_agent(judge: str, runner: RunnerConfig, place: str) -> Iterator[tuple[str, str]]:
+    if runner.sandbox != "none" and runner.type not in _SANDBOXED:
+        what = f"sandbox {runner.sandbox} with runner type {runner.type} is"
+        yield f"{place}.sandbox", f"judge {judge}: {what}"
 
 
 def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:

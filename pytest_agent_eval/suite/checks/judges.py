@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_agent_eval.suite.checks.agent_judges import check_agent
 from pytest_agent_eval.suite.checks.execution import step_ids
-from pytest_agent_eval.suite.checks.runner import check_runner
 from pytest_agent_eval.suite.checks.sources import (
     check_body,
     check_condition,
@@ -53,9 +53,8 @@ def check_judges(data: Mapping[str, Any], findings: Findings, known: Known) -> N
         samples = judge.get("samples")
         if is_number(samples) and samples != 1 and not is_llm(judge, known):
             findings.warn((*place, "samples"), "samples is ignored: no model gives this verdict")
-        agent = judge.get("agent")
-        if isinstance(agent, dict) and isinstance(agent.get("runner"), dict):
-            _check_agent(agent["runner"], (*place, "agent", "runner"), findings, known)
+        if kinds_set(judge, known.judge_kinds)[:1] == ("agent",):
+            check_agent(data, judge, place, findings, known)
 
 
 def _check_name(
@@ -153,13 +152,6 @@ def _check_sources(judge: Judge, name: str, place: Place, findings: Findings) ->
     check_body(judge.get("check"), name or "the judge", (*place, "check"), findings)
     for key in ("llm_rubric", "prompt"):
         check_template(judge.get(key), (*place, key), findings)
-
-
-def _check_agent(runner: Mapping[str, Any], place: Place, findings: Findings, known: Known) -> None:
-    check_runner(runner, place, findings, known)
-    if runner.get("workspace_mode") == "repo":
-        message = "an agent judge works on a staged copy, never in the checkout"
-        findings.problem((*place, "workspace_mode"), message)
 
 
 def _is_fraction(value: Any) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    BeforeValidator,
     Field,
     ModelWrapValidatorHandler,
     PrivateAttr,
@@ -48,18 +49,26 @@ def kinds_set(values: Mapping[str, Any], plugin_kinds: frozenset[str]) -> tuple[
     return (*own, *plugins)
 
 
+def _runner(value: Any) -> Any:
+    return {"type": value} if isinstance(value, str) else value
+
+
 class AgentConfig(Block):
     """The second agent of an agent judge."""
 
-    runner: RunnerConfig = block_field(RunnerConfig, "The judge's own runner.")
+    runner: Annotated[
+        RunnerConfig, BeforeValidator(_runner, json_schema_input_type=str | RunnerConfig)
+    ] = block_field(RunnerConfig, "The judge's own runner; a text is its `type`.")
     allowed_tools: Items[NonEmpty] = Field(
         ("Read", "Grep", "Glob"), description="Tools the judging agent may use."
     )
-    context: Items[PathText] = Field((), description="Files put under `.context/`.")
-    inputs: Items[PathText] = Field(
-        (), description="Output directories to show the judge; empty: all."
+    context: Items[PathText] = Field(
+        (), description="Files and directories put under `.context/`, by their last name."
     )
-    timeout: Seconds = Field(600.0, description="Seconds of wall clock.")
+    inputs: Items[PathText] = Field(
+        (), description="Output directories and files to show the judge; empty: all."
+    )
+    timeout: Seconds = Field(600.0, description="Seconds of wall clock of one judgement.")
     max_budget_usd: Amount = Field(2.0, description="Cap of one judgement, US dollars.")
 
 
@@ -113,7 +122,9 @@ class JudgeConfig(Block):
         None, description="YAML file of human values by case, to calibrate the judge with."
     )
     timeout: Seconds | None = Field(
-        None, description="Seconds of one judgement. Default: 60 for Python, 120 for model calls."
+        None,
+        description="Seconds of one judgement, all samples. Default: 60 for Python, 120 for model "
+        "calls; of an agent, as long as `agent.timeout` allows.",
     )
     feedback_type: Literal["bool", "int", "float"] | None = Field(
         None, description="Type of the value; `bool` excludes `score_range`."

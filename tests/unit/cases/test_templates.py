@@ -137,9 +137,9 @@ def test_jinja(source: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("{{ input.absent }}", "case-1: there is no field absent; there is a, a.b"),
+        ("{{ input.absent }}", "case-1: there is no field absent; its fields are a, a.b"),
         ("{{ input.absent.x }}", "case-1: there is no field absent"),
-        ("{{ input.nested.x }}", "there is no field x; there is k, none"),
+        ("{{ input.nested.x }}", "there is no field x; its fields are k, none"),
         ("{{ input.n.x }}", "int has no x"),
         ("{{prompt}}", "prompt is undefined; a field of the input is input.prompt"),
         ("{{ steps.two.output }}", "there is no field two"),

@@ -270,3 +270,12 @@ def test_any_trial_gives_a_block(
     block.encode("utf-8")
     assert block.startswith("case-002: ")
     assert "\x1b" not in block
+
+
+def test_a_line_as_long_as_a_book_is_cut_unless_all_is_asked_for() -> None:
+    result = trial(Verdict("a", False, "no", False, detail="y" * 5_000))
+    block = failure_block(result, output_tail="x" * 5_000)
+    assert "x" * 400 + " ... 4,600 more characters (-v)" in block
+    assert "y" * 400 + " ... 4,600 more characters (-v)" in block
+    assert len(block) < 1_500
+    assert "x" * 5_000 in failure_block(result, output_tail="x" * 5_000, verbosity=1)

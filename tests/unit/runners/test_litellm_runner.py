@@ -528,6 +528,7 @@ def test_a_recorded_task_is_replayed_to_the_letter(
         timeout=30.0,
     )
     second = stage.runner(ALL, "replay").run(moved)
+    assert (first.recorded, second.recorded, second.paid_usd) == (0, 3, 0.0)
     assert without_time(second) == without_time(first)
     assert (other / "output" / "a.txt").read_text() == "hello\n"
 

@@ -15,7 +15,10 @@ CLI = "runner: {type: cli, command: x}\n"
     ("text", "path"),
     [
         ("runner: {type: python, function: a:b, sandbox: auto}", "runner.sandbox"),
-        (CLI + "judges: [{name: a, agent: {}, prompt: x}]", "judges[0]"),
+        (
+            CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
+            "judges[0].agent.runner.sandbox",
+        ),
         (CLI + "judges: [{name: pairwise}]", "judges[0]"),
         (
             CLI + "judges: [{name: a, check: return 1, examples: {source: x}}]",
