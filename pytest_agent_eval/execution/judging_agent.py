@@ -33,6 +33,7 @@ from pytest_agent_eval.runners.command import PLACEHOLDERS
 from pytest_agent_eval.runners.environment import resolve_variables
 from pytest_agent_eval.runners.tool_names import claude_permissions, model_tools
 from pytest_agent_eval.suite import Suite
+from pytest_agent_eval.suite.known import MODEL_RUNNERS
 from pytest_agent_eval.suite.models.agent import PermissionsConfig
 from pytest_agent_eval.suite.models.judge import AgentConfig, JudgeConfig
 from pytest_agent_eval.suite.models.runner import RunnerConfig
@@ -113,16 +114,17 @@ class RunnerJudge:
         """Run one errand; what goes wrong with the agent is in the result, not raised."""
         kind = self._agent.runner.type
         if self._replay and self._live:
+            models = " and ".join(sorted(MODEL_RUNNERS))
             return ErrandResult(
                 started=False,
                 error=f"the judging agent was not started (--agent-eval-llm replay): what runner "
-                f"type {kind} asks is not recorded, only what litellm asks; a stored verdict is "
+                f"type {kind} asks is not recorded, only what {models} ask; a stored verdict is "
                 "kept by --agent-eval-resume",
             )
         try:
             execution = yield from invoke(self._runner, self._task(errand))
         except (RunnerError, TemplateError, CaseError) as error:
-            said, _, more = str(error).partition("\n")
+            said, _, more = str(error).replace("{case}", errand.case).partition("\n")
             why = f"the judging agent did not work: {said}"
             return ErrandResult(error=why, detail=more, started=False)
         return self._result(errand, execution)
@@ -150,6 +152,8 @@ class RunnerJudge:
         )
 
     def _result(self, errand: Errand, execution: Execution) -> ErrandResult:
+        if execution.failure == "infrastructure":
+            execution = replace(execution, error=execution.error.replace("{case}", errand.case))
         usage = merge_usage(execution.usage, self._told(errand))
         verdict, kind = judge_execution(
             execution,
@@ -183,7 +187,7 @@ def _suite_of(suite: Suite, config: JudgeConfig, agent: AgentConfig) -> Suite:
     runner, allow, deny = agent.runner, agent.allowed_tools, tuple[str, ...]()
     if runner.type == "claude-code":
         allow, deny = claude_permissions(agent.allowed_tools)
-    elif runner.type == "litellm":
+    elif runner.type in MODEL_RUNNERS:
         runner = _of_model(runner, config, agent)
     changed = suite.config.model_copy(
         update={"runner": runner, "permissions": PermissionsConfig(allow=allow, deny=deny)}

@@ -216,6 +216,7 @@ class AgentJudge:
             short_prompt=f"{FRAMING}\n{_FILES}\n{_SHORT}\n{self._answer}",
             timeout=timeout,
             sample=sample,
+            case=str(record["case"]),
             cancelled=cancelled,
         )
 

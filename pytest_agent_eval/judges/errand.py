@@ -28,6 +28,7 @@ class Errand:
             that cannot be given a long one.
         timeout: seconds.
         sample: 0-based.
+        case: name of the case, for messages; the agent is not told.
         cancelled: ends it early when set.
     """
 
@@ -37,6 +38,7 @@ class Errand:
     short_prompt: str
     timeout: float
     sample: int = 0
+    case: str = ""
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 

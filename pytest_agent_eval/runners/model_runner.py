@@ -53,8 +53,8 @@ class ModelRunner:
         RunnerError: the suite asks for a sandbox that does not work here.
     """
 
-    max_tokens = "max_tokens"
     replays = True
+    max_tokens = "max_tokens"
 
     def __init__(self, context: RunnerContext) -> None:
         suite = context.suite

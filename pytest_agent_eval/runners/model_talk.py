@@ -196,10 +196,10 @@ class Talk:
         lasting: bool = False,
     ) -> Execution:
         notes = [*self._notes]
-        paid = [reply for reply in self._replies if not reply.recorded]
         if self._denied:
             shown = ", ".join(f"{name} {count}" for name, count in self._denied.items())
             notes.append(f"tool calls without permission: {shown}")
+        paid = [reply for reply in self._replies if not reply.recorded]
         return Execution(
             output=output,
             exit_code=exit_code,

@@ -16,7 +16,7 @@ MODEL_TOOLS = {
     "edit": ("write",),
     "bash": ("bash",),
 }
-"""Name in lower case -> tools of runner type litellm that do the same."""
+"""Name in lower case -> tools of a model that do the same."""
 
 _CLAUDE = (
     "Bash",
@@ -37,7 +37,7 @@ _EDITORS = frozenset({"Write", "Edit"})
 
 
 def model_tools(names: Sequence[str]) -> tuple[str, ...]:
-    """The tools of runner type litellm that do what these do; others are left out."""
+    """The tools of a model (litellm, responses-api) that do what these do; others are left out."""
     found: dict[str, None] = {}
     for name in names:
         found.update(dict.fromkeys(MODEL_TOOLS.get(_bare(name).lower(), ())))

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_agent_eval.errors import Problem
+from pytest_agent_eval.suite.known import MODEL_RUNNERS
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.suite import Suite
 
 __all__ = ["answerer_model", "asks_a_model", "missing_models", "takes_examples"]
 
 VARIABLE = "EVAL_JUDGE_MODEL"
-
-_ASKING = frozenset({"litellm", "responses-api"})
-"""Runner types that need a model's name; the others have a default, or ask no model."""
 
 
 def missing_models(suite: Suite, environ: Mapping[str, str]) -> tuple[Problem, ...]:
@@ -49,7 +47,10 @@ def asks_a_model(judge: JudgeConfig, suite: Suite) -> bool:
     if judge.kind == "builtin":
         return judge.builtin in suite.known.llm_builtins
     if judge.agent is not None and judge.kind == "agent":
-        return judge.agent.runner.type in _ASKING
+        # The others have a model of their own, or ask none.
+        runner = judge.agent.runner
+        named = runner.type == "responses-api" and runner.settings.get("default_model")
+        return runner.type in MODEL_RUNNERS and not named
     return judge.kind in ("llm", "pairwise")
 
 

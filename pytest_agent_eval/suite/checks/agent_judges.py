@@ -8,15 +8,12 @@ from typing import Any
 
 from pytest_agent_eval.suite.checks.runner import check_runner, runner_type
 from pytest_agent_eval.suite.findings import Findings, Place, block, entries, text
-from pytest_agent_eval.suite.known import Known
+from pytest_agent_eval.suite.known import ASKED_BY_WORDS, MODEL_RUNNERS, Known
 from pytest_agent_eval.suite.messages import nearest
 from pytest_agent_eval.suite.models.base import is_number
 from pytest_agent_eval.suite.models.judge import LLM_KEYS
 
 __all__ = ["check_agent"]
-
-_ASKED_BY_WORDS = frozenset({"claude-code", "codex", "responses-api", "litellm"})
-"""Runner types whose agents know nothing of their task but what they are told."""
 
 _MODIFIED = "_modified"
 
@@ -42,7 +39,7 @@ def check_agent(
     if text(runner, "function").startswith("fixture:"):
         message = "a fixture belongs to a test and cannot judge; name package.module:callable"
         findings.problem((*at, "function"), message)
-    if kind in _ASKED_BY_WORDS and not any(text(judge, key).strip() for key in LLM_KEYS):
+    if kind in ASKED_BY_WORDS and not any(text(judge, key).strip() for key in LLM_KEYS):
         message = f"the judging agent is asked nothing: {kind} needs one of {', '.join(LLM_KEYS)}"
         findings.problem((*place, "agent"), message)
     if block(runner, "settings").get("project_files"):
@@ -60,7 +57,7 @@ def _check_limits(
     findings: Findings,
 ) -> None:
     """What a runner of this type takes no notice of."""
-    if is_number(judge.get("temperature")) and kind != "litellm":
+    if is_number(judge.get("temperature")) and kind not in MODEL_RUNNERS:
         message = f"ignored: an agent of type {kind} is given no temperature"
         findings.warn((*place, "temperature"), message)
     if kind == "codex":

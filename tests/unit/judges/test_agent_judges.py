@@ -613,7 +613,9 @@ class Bench:
     def __init__(self, court: Court, server: Provider, models: ModelProcess) -> None:
         self.court, self.server, self.models = court, server, models
 
-    def judge(self, entry: str = "", agent: str = "", *, mode: Any = "auto") -> BoundJudge:
+    def judge(
+        self, entry: str = "", agent: str = "", *, mode: Any = "auto", kind: str = "litellm"
+    ) -> BoundJudge:
         self.court.gateway = Gateway(
             self.court.directory,
             mode=mode,
@@ -623,7 +625,7 @@ class Bench:
         )
         self.court.replay = mode == "replay"
         entry = ", ".join(filter(None, ("model: openai/some-model", entry)))
-        return self.court.judge(entry, agent, "litellm")
+        return self.court.judge(entry, agent, kind)
 
     @property
     def recordings(self) -> list[Path]:
@@ -638,7 +640,8 @@ def bench(court: Court, monkeypatch: pytest.MonkeyPatch, models: ModelProcess) -
 
 
 def look_then_pass(asked: Asked) -> Answer:
-    told = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
+    told = [one["content"] for one in asked.get("messages", ()) if one["role"] == "tool"]
+    told += [one["output"] for one in asked.get("input", ()) if "output" in one]
     if not told:
         return Answer(tool="list", arguments='{"path": "."}')
     if len(told) == 1:
@@ -646,19 +649,21 @@ def look_then_pass(asked: Asked) -> Answer:
     return text(json.dumps({"rationale": told[1], "passed": told[1] == "Dear Ada"}))
 
 
-def test_a_model_judges_and_is_replayed(bench: Bench, left: RecordFactory) -> None:
-    first = bench.judge().judge(left())
+@pytest.mark.parametrize("kind", ["litellm", "responses-api"])
+def test_a_model_judges_and_is_replayed(bench: Bench, left: RecordFactory, kind: str) -> None:
+    first = bench.judge("temperature: 0.5", kind=kind).judge(left())
     assert (first.value, first.rationale, first.error) == (True, "Dear Ada", "")
     assert (first.asked["calls"], first.asked["recorded"]) == (3, 0)
     assert first.asked["input_tokens"] == 33
-    tools = [tool["function"]["name"] for tool in bench.server.asked[0]["tools"]]
+    tools = [tool.get("function", tool)["name"] for tool in bench.server.asked[0]["tools"]]
     assert tools == ["read", "list"]
+    assert bench.server.asked[0]["temperature"] == 0.5
     assert len(bench.recordings) == 3
     assert sorted(first.asked["recordings"]) == sorted(path.stem for path in bench.recordings)
     stored = "".join(path.read_text() for path in bench.recordings)
     assert "agent-eval-" not in stored.replace("agent-eval-llm", "")
     bench.server.stop()
-    again = bench.judge(mode="replay").judge(left())
+    again = bench.judge("temperature: 0.5", mode="replay", kind=kind).judge(left())
     assert (again.value, again.rationale, again.error) == (True, "Dear Ada", "")
     assert (again.asked["recorded"], again.asked["cost_usd"]) == (3, 0.0)
     assert len(bench.server.asked) == 3
@@ -673,7 +678,7 @@ def test_each_sample_is_recorded_by_itself(bench: Bench, left: RecordFactory) ->
 def test_a_missing_recording_is_an_error(bench: Bench, left: RecordFactory) -> None:
     verdict = bench.judge(mode="replay").judge(left())
     assert "a call of a model is not recorded" in verdict.error
-    assert "--agent-eval-llm record" in verdict.error
+    assert f"--agent-eval-llm record -k {left()['case']};" in verdict.error
     assert not bench.server.asked
 
 

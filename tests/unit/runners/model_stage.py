@@ -63,5 +63,5 @@ def without_time(execution: Execution) -> Mapping[str, Any]:
     return {
         name: getattr(execution, name)
         for name in Execution.__dataclass_fields__
-        if name != "duration_s"
+        if name not in ("duration_s", "recorded", "paid_usd")
     }

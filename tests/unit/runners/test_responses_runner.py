@@ -411,9 +411,7 @@ def test_a_recorded_task_is_replayed_to_the_letter(
     assert {json.loads(one)["request"]["protocol"] for one in stored} == {"responses"}
     stage.server.stop()
     again = stage.runner(ALL, "replay", effort="low").run(task(effort="low", trial_id="other"))
-    assert (first.recorded, again.recorded, again.paid_usd) == (0, 2, 0.0)
-    now = {"recorded": 2, "paid_usd": 0.0}
-    assert without_time(again) == {**without_time(first), **now}
+    assert without_time(again) == without_time(first)
 
 
 def test_what_was_recorded_by_chat_is_another_question(stage: Stage, task: MakeTask) -> None:
