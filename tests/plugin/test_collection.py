@@ -186,14 +186,14 @@ def test_what_is_not_supported_yet_is_one_clear_error(project: Project) -> None:
         runner: {type: cli, command: "true"}
         mlflow: {experiment: x}
         judges:
-          - {name: polite, agent: {}, prompt: Is it polite?, feedback_type: bool}
+          - {name: polite, check: return True}
         """
     )
     project.cases(1)
     result = project.run("--agent-eval")
     assert result.ret == pytest.ExitCode.INTERRUPTED
     text = result.stdout.str()
-    assert text.count("not supported yet") == 3
+    assert text.count("not supported yet") == 2
     assert "Traceback" not in text
     project.run().assert_outcomes(skipped=1)
 

@@ -307,7 +307,7 @@ def test_a_model_is_not_asked_from_there(project: Project, cluster: DaskCluster)
     project.cases(1)
     result = project.subprocess("--agent-eval", "--agent-eval-dask", cluster.address)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*runner type litellm asks its model from this*"])
+    result.stdout.fnmatch_lines(["*a model is asked from this process*"])
 
 
 def test_human_labels_stay_at_home(project: Project, cluster: DaskCluster) -> None:
