@@ -99,6 +99,45 @@ def serve() -> None:
     server.serve_forever()
 
 
+ALONE = """\
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from pytest_agent_eval.llm.provider import load
+
+litellm = load()
+function = {"name": "submit_evaluation", "parameters": {"type": "object", "properties": {}}}
+more = {
+    "tools": [{"type": "function", "function": function}],
+    "tool_choice": {"type": "function", "function": {"name": "submit_evaluation"}},
+    "messages": [{"role": "user", "content": "Is it polite?"}],
+    "timeout": 60.0,
+    "max_retries": 0,
+}
+
+def ask(_):
+    litellm.completion("openai/m", **more)
+
+ask(0)
+with ThreadPoolExecutor(int(sys.argv[2])) as threads:
+    began, worked = time.perf_counter(), time.process_time()
+    list(threads.map(ask, range(int(sys.argv[1]))))
+    print(time.perf_counter() - began, time.process_time() - worked)
+"""
+
+
+def alone(url: str) -> tuple[float, float]:
+    """Seconds, and seconds of a processor, that LiteLLM itself takes for as many calls."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(CASES), str(AT_ONCE)],
+        env={**os.environ, "OPENAI_API_BASE": url, "OPENAI_API_KEY": "k"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wall, worked = map(float, done.stdout.split())
+    return wall, worked
+
+
 def imported() -> float:
     """Seconds that a process needs until LiteLLM can be called."""
     code = "from pytest_agent_eval.llm.provider import load; load().completion"
@@ -120,7 +159,7 @@ def session(root: Path, suite: str, url: str) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Write the project, measure, print two lines."""
+    """Write the project, measure, print three lines."""
     server = subprocess.Popen(
         [sys.executable, os.path.abspath(__file__), "serve"], stdout=subprocess.PIPE, text=True
     )
@@ -134,11 +173,12 @@ def main() -> int:
                 case = root / "cases" / f"case-{number:04d}"
                 case.mkdir(parents=True)
                 (case / "input.yaml").write_text(f"message: number {number}\n")
-            imports, plain, asking = [], [], []
+            imports, plain, asking, least = [], [], [], []
             for _ in range(ROUNDS):
                 imports.append(imported())
                 plain.append(session(root, HEAD + ASKS_NOBODY, url))
                 asking.append(session(root, HEAD + ASKS, url))
+                least.append(alone(url))
     finally:
         server.kill()
         server.wait()
@@ -150,6 +190,12 @@ def main() -> int:
         f"{CASES} verdicts of a model that answers in {ANSWER_S * 1000:.0f} ms, {AT_ONCE} at once: "
         f"{whole:.2f} s, of which {without:.2f} without a model and {loading:.2f} for LiteLLM; "
         f"{extra:.2f} s are {extra / FLOOR_S:.2f} x the floor of {FLOOR_S:.2f} s (bound {BOUND})"
+    )
+    calls = statistics.median(wall for wall, _ in least)
+    worked = statistics.median(worked for _, worked in least)
+    print(
+        f"least: LiteLLM by itself {calls:.2f} s ({calls / FLOOR_S:.2f} x), {worked:.2f} s of a "
+        f"processor, {worked / CASES * 1000:.1f} ms a call"
     )
     late = statistics.median(first for _, first in asking)
     early = statistics.median(first for _, first in plain)

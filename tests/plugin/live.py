@@ -61,8 +61,10 @@ class Live:
     def stored(self) -> int:
         """Lines of results."""
         root = self.project.path / ".agent-eval" / "runs"
-        files = [] if not root.is_dir() else sorted(root.glob("*/results*.jsonl"))
-        return sum(f.read_bytes().count(b"\n") for f in files if not f.parent.is_symlink())
+        # Beside the runs there is a link, and for a moment the one that will replace it.
+        runs = [] if not root.is_dir() else [run for run in root.iterdir() if run.name[0] == "2"]
+        files = [file for run in runs for file in run.glob("results*.jsonl")]
+        return sum(file.read_bytes().count(b"\n") for file in files)
 
     def signal(self, number: int, *, group: bool = False) -> None:
         """Send a signal, as a terminal does to the whole group."""
