@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -29,7 +30,14 @@ _SPENT = "insufficient_quota"
 def load() -> Any:
     """Import litellm, which takes seconds."""
     os.environ.update({name: value for name, value in _SWITCHES.items() if name not in os.environ})
-    import litellm
+    collects = gc.isenabled()
+    gc.disable()  # a third of the time of this import goes into looking for garbage in vain
+    try:
+        import litellm
+    finally:
+        if collects:
+            gc.freeze()
+            gc.enable()
 
     litellm.suppress_debug_info = True  # else it prints advice in colours on each error
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
