@@ -220,7 +220,11 @@ def test_verdicts(
         ),
         ("print('{\"passed\": null}')", "the final message: passed is neither", "null"),
         (PASS + "; sys.exit(3)", "the judging agent failed: exited with status 3", ""),
-        (PASS + "; print('oh'); os.kill(os.getpid(), 9)", "killed by signal 9 (SIGKILL)", "oh"),
+        (
+            PASS + "; print('oh', flush=True); os.kill(os.getpid(), 9)",
+            "killed by signal 9 (SIGKILL)",
+            "oh",
+        ),
         ("import shutil; shutil.rmtree('output')", "neither output/score.json", ""),
         ("os.mkdir('output/score.json')", "neither output/score.json", ""),
         ("os.mkfifo('output/score.json')", "neither output/score.json", ""),
