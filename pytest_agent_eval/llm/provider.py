@@ -23,6 +23,9 @@ _SWITCHES = {
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _UNFIT = frozenset({"ContextWindowExceededError", "ContentPolicyViolationError"})
 _PREFIXES = re.compile(r"(?:(?:litellm\.)?\w*(?:Error|Timeout): )+")
+_NO_PROVIDER = "LLM Provider NOT provided"
+"""LiteLLM's words, before a page of advice on its own options."""
+
 _SPENT = "insufficient_quota"
 """OpenAI's word for an account that has to be paid before anything else helps; status 429."""
 
@@ -90,6 +93,8 @@ def _failed(error: Exception, litellm: Any, model: str) -> ProviderError:
     transient = status in _TRANSIENT or kind in ("Timeout", "APIConnectionError")
     transient = transient and code != _SPENT
     message = f"{kind}: {said}" if said else kind
+    if _NO_PROVIDER in said:
+        message = f"{model} names no provider; write provider/model, such as openai/{model}"
     if transient and status != 429 and (missing := _missing_keys(litellm, model)):
         # Some clients call it an error of the server when they have no key.
         transient = False

@@ -432,3 +432,12 @@ def test_the_process_ends_with_who_started_it(tmp_path: Path) -> None:
 )
 def test_bare_names_get_their_provider(name: str, full: str) -> None:
     assert provider_name(name) == full
+
+
+def test_a_name_without_a_provider_is_told_in_our_words(tmp_path: Path) -> None:
+    with provider(three) as server, pytest.raises(ModelError) as caught:
+        ask(gateway(tmp_path, server), replace(QUESTION, model="gpt5"))
+    said = "gpt5 names no provider; write provider/model, such as openai/gpt5"
+    assert str(caught.value) == f"gpt5 could not be asked: {said}"
+    assert caught.value.lasting
+    assert server.asked == []
