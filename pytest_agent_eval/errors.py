@@ -11,6 +11,7 @@
     |-- RunnerError         the agent could not be started (infrastructure, not the agent's fault)
     |-- JudgeError          a judge that raised or answered something that is no verdict
     |-- RunDirectoryError   results that cannot be written or read
+    |-- ReportError         a report that cannot be made or written
     `-- SelectionError      options that select nothing, or that cannot be understood
 
 A message says what is wrong, where (file, line, key) and what would fit.
@@ -27,6 +28,7 @@ __all__ = [
     "DocumentError",
     "JudgeError",
     "Problem",
+    "ReportError",
     "RunDirectoryError",
     "RunnerError",
     "SelectionError",
@@ -125,6 +127,10 @@ class JudgeError(AgentEvalError):
 
 class RunDirectoryError(AgentEvalError):
     """A run directory that cannot be created, written or read."""
+
+
+class ReportError(AgentEvalError):
+    """A report that was asked for and cannot be made or written."""
 
 
 class SelectionError(AgentEvalError):

@@ -5,7 +5,7 @@ A ``conftest.py`` in a subdirectory applies to the suites below that directory o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pytest_agent_eval.evidence.summary import Summary
     from pytest_agent_eval.judges.base import JudgeKind
+    from pytest_agent_eval.reports.handler import ReportHandler
     from pytest_agent_eval.results import TrialResult
     from pytest_agent_eval.runners.base import RunnerType
 
@@ -35,6 +36,13 @@ def pytest_agent_eval_trial_finished(config: pytest.Config, result: TrialResult)
     """A trial has a stored result. Called in the process that reports, in pytest's order.
 
     Under pytest-xdist that is the controller.
+    """
+
+
+def pytest_agent_eval_report_handlers(config: pytest.Config) -> Sequence[ReportHandler] | None:
+    """Further reports: each gets every trial as it ends, and the run at its end.
+
+    Asked for once, in the process that reports, before the first result.
     """
 
 

@@ -52,7 +52,9 @@ class FailureText:
 
     def toterminal(self, writer: Any) -> None:
         """Print the block: the first line as an error, the rest as it is."""
-        for number, line in enumerate(self.text.splitlines()):
+        from pytest_agent_eval.reports.workflow_commands import defused
+
+        for number, line in enumerate(defused(self.text, os.environ).splitlines()):
             writer.line(line, red=number == 0, bold=number == 0)
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -45,6 +46,7 @@ class Options:
         progress: show the status line, where there is a terminal for it.
         judge_dirs: directories of the project's own builtin judges (absolute).
         llm: how models are asked: ``auto``, ``live``, ``record`` or ``replay``.
+        reports: files to write reports to (absolute); their suffixes say which.
     """
 
     run: bool
@@ -70,6 +72,7 @@ class Options:
     progress: bool
     judge_dirs: tuple[str, ...]
     llm: LlmMode
+    reports: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """The options that decide what runs and how, without paths of this machine."""
@@ -207,6 +210,14 @@ def add_options(parser: pytest.Parser) -> None:
         help="where run directories are written (default: ROOTDIR/.agent-eval/runs)",
     )
     add(
+        "--agent-eval-report",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="write a report of the run to this file, whose suffix says which: .html, .md, .json "
+        "or .csv; repeatable",
+    )
+    add(
         "--agent-eval-gate",
         choices=("auto", "always", "never"),
         default="auto",
@@ -308,7 +319,30 @@ def read_options(config: pytest.Config) -> Options:
         progress=progress == "auto",
         judge_dirs=tuple(str(path) for path in config.getini("agent_eval_judge_dirs")),
         llm=cast("LlmMode", config.getoption("--agent-eval-llm")),
+        reports=_reports(option.agent_eval_report, str(config.invocation_params.dir)),
     )
+
+
+def _reports(given: Sequence[str], base: str) -> tuple[str, ...]:
+    """The files of the reports that were asked for, each once (absolute).
+
+    Raises:
+        pytest.UsageError: there is no report of such a suffix.
+    """
+    if not given:
+        return ()
+    from pathlib import Path
+
+    from pytest_agent_eval.errors import ReportError
+    from pytest_agent_eval.reports.handler import check_path
+
+    paths = dict.fromkeys(os.path.abspath(os.path.join(base, path)) for path in given)
+    for path in paths:
+        try:
+            check_path(Path(path))
+        except ReportError as error:
+            raise pytest.UsageError(f"--agent-eval-report: {error}") from None
+    return tuple(paths)
 
 
 class _positive:  # noqa: N801 -- reads as a function at its only use

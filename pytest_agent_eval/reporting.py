@@ -7,6 +7,7 @@ from the reports of the cases, so both ways give the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,15 +18,24 @@ from pytest_agent_eval.results import TrialResult
 
 if TYPE_CHECKING:
     from pytest_agent_eval.options import GateMode
+    from pytest_agent_eval.reports.handler import ReportHandler
+    from pytest_agent_eval.runs.stored import StoredRun
     from pytest_agent_eval.runs.writer import RunWriter
 
 __all__ = ["Report"]
 
 
 class Report:
-    """Everything one run came to, as far as this process has heard."""
+    """Everything one run came to, as far as this process has heard.
 
-    def __init__(self) -> None:
+    Args:
+        handlers: the reports that get each trial and, at the end, the run.
+    """
+
+    def __init__(self, handlers: Sequence[ReportHandler] = ()) -> None:
+        self._handlers = handlers
+        self._told: list[str] = []
+        self._failed_reports: list[str] = []
         self._results: dict[tuple[str, str, str | None, int], TrialResult] = {}
         self._earlier: list[TrialResult] = []
         self._infos: dict[str, Sequence[SuiteInfo]] = {}
@@ -47,6 +57,8 @@ class Report:
         if trial in self._results:
             self._earlier.append(self._results[trial])
         self._results[trial] = result
+        for handler in self._handlers:
+            handler.trial(result)
 
     def supersede(self, results: Iterable[TrialResult]) -> None:
         """Take earlier attempts of trials: their cost counts."""
@@ -109,29 +121,68 @@ class Report:
             exit_status = exit_status or pytest.ExitCode.TESTS_FAILED
         return int(exit_status)
 
+    def tell(self, path: Path, baseline: StoredRun | None) -> bool:
+        """Hand the run, which is closed, to the other reports.
+
+        Args:
+            path: the run directory.
+            baseline: the run that this one is compared with.
+
+        Returns:
+            Whether all of them could be made; what failed is printed with the summary.
+        """
+        if self.summary is None or not self._handlers:
+            return True
+        from pytest_agent_eval.reports.handler import FinishedRun
+        from pytest_agent_eval.runs.reader import read_header
+
+        try:
+            header = read_header(path)
+        except AgentEvalError:
+            header = {}
+        notes = tuple(self._all_notes())
+        run = FinishedRun(path.name, path, header, self.summary, notes, baseline)
+        for handler in self._handlers:
+            try:
+                self._told.append(handler.finished(run))
+            except AgentEvalError as error:
+                self._failed_reports.append(str(error))
+            except Exception as error:  # a project's own handler
+                what = f"{type(handler).__name__}: {type(error).__name__}: {error}"
+                self._failed_reports.append(f"a report failed: {what}")
+        return not self._failed_reports
+
     def print(self, reporter: pytest.TerminalReporter, stored_in: str) -> None:
         """Print the summary section."""
         if self.summary is None:
             return
         from pytest_agent_eval.reports.terminal import summary_lines
 
-        notes = [
-            note if key in note else f"{key}: {note}"
-            for key, several in self._notes.items()
-            for note in several
-        ] + [*self._leaks(), *self.notes]
         reporter.section("agent evaluation", sep="=")
         for line in summary_lines(
             self.summary,
             width=reporter._tw.fullwidth,
             verbosity=reporter.verbosity,
             stored_in=stored_in,
-            notes=notes,
+            notes=self._all_notes(),
         ):
             markup: dict[str, Any] = {line.markup: True} if line.markup else {}
             reporter.write_line(line.text, **markup)
+        for said in self._told:
+            for text in said.splitlines():
+                reporter.write_line(text)
+        for problem in self._failed_reports:
+            reporter.write_line(problem, red=True, bold=True)
         if self.problem:
             reporter.write_line(self.problem, red=True, bold=True)
+
+    def _all_notes(self) -> list[str]:
+        notes = [
+            note if key in note else f"{key}: {note}"
+            for key, several in self._notes.items()
+            for note in several
+        ]
+        return [*notes, *self._leaks(), *self.notes]
 
     def _leaks(self) -> list[str]:
         """What agents have seen of answer keys; the cases may have passed."""

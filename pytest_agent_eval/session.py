@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
     from pytest_agent_eval.reporting import Report
+    from pytest_agent_eval.reports.handler import ReportHandler
     from pytest_agent_eval.runs.baseline import Baseline
     from pytest_agent_eval.runs.stored import StoredRun
 
@@ -412,6 +413,9 @@ class EvalSession:
             or session.exitstatus == pytest.ExitCode.INTERRUPTED,
         )
         forget_spending(writer.path)
+        baseline = self.store.baseline.run if self.store.baseline is not None else None
+        if not report.tell(writer.path, baseline) and status == pytest.ExitCode.OK:
+            status = int(pytest.ExitCode.TESTS_FAILED)
         if self.alarms and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
         session.exitstatus = status
@@ -438,8 +442,24 @@ class EvalSession:
         if self.report is None:
             from pytest_agent_eval.reporting import Report
 
-            self.report = Report()
+            self.report = Report(self._handlers())
         return self.report
+
+    def _handlers(self) -> list[ReportHandler]:
+        """The reports besides the terminal's."""
+        found = [
+            handler
+            for handlers in self.config.hook.pytest_agent_eval_report_handlers(config=self.config)
+            for handler in handlers or ()
+        ]
+        if self.options.reports or os.environ.get("GITHUB_ACTIONS") == "true":
+            from pytest_agent_eval.reports.github import GitHub
+            from pytest_agent_eval.reports.handler import make_handler
+
+            found += [make_handler(Path(path)) for path in self.options.reports]
+            if os.environ.get("GITHUB_ACTIONS") == "true":
+                found.append(GitHub(os.environ, self.config.rootpath))
+        return found
 
 
 def _syntax_error(path: Path, shown: str) -> str:

@@ -11,11 +11,12 @@ from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, titles
 from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
+from pytest_agent_eval.reports.case_table import case_table
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
 from pytest_agent_eval.suite.known import PAIRWISE
 
-__all__ = ["Line", "aggregate_text", "gate_text", "summary_lines"]
+__all__ = ["Line", "aggregate_text", "gate_text", "summary_lines", "usage_text"]
 
 Markup = Literal["", "bold", "green", "red", "yellow"]
 _MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
@@ -47,8 +48,8 @@ def summary_lines(
     Args:
         summary: of the run.
         width: columns of the terminal.
-        verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on all
-            names of tolerated cases and the method of each interval.
+        verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on a table
+            of the cases, all names of tolerated cases and the method of each interval.
         stored_in: the run directory as it should be printed; empty if nothing was stored.
         run: name of a stored run that is shown later, when it may not be the latest any more.
         notes: more sentences worth a line (a torn line, a warning of the run).
@@ -98,6 +99,10 @@ def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) ->
     )
     heading = f"{one_line(title)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
+    if verbosity > 0:
+        judges = [judge.name for judge in suite.info.judges]
+        table = case_table(suite.cases, judges, width - 2)
+        lines += [*(Line(f"  {text}") for text in table), Line("")]
     lines += _judge_lines(suite, width, verbosity)
     lines += _not_compared(suite, width)
     for found in suite.calibrations:
@@ -106,7 +111,7 @@ def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) ->
         lines += [Line(f"  {text}", markup) for text in texts]
     lines += _tolerated(suite.cases, width, verbosity)
     lines += errors
-    lines += [Line(f"  {text}") for text in hanging(_usage(suite), width - 2)]
+    lines += [Line(f"  {text}") for text in hanging(usage_text(suite), width - 2)]
     if suite.info.without_group:
         text = f"{count(suite.info.without_group, 'case')} without a group: split by name"
         lines.append(Line(f"  {text}"))
@@ -218,7 +223,8 @@ def _tolerated(cases: Iterable[CaseOutcome], width: int, verbosity: int) -> list
     return [Line(f"  {part}", "yellow") for part in hanging(text, width - 2)]
 
 
-def _usage(suite: SuiteSummary) -> str:
+def usage_text(suite: SuiteSummary) -> str:
+    """``$0.42, 12.3k tokens in, 950 out, 12 s of agent time, 0.4 s judging``."""
     totals = suite.totals
     cost = "cost unknown" if totals.cost_usd is None else money(totals.cost_usd)
     if totals.cost_usd is not None and totals.unknown_costs:

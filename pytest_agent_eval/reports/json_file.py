@@ -1,0 +1,56 @@
+"""A report as JSON: everything that the summary says, and each trial with its verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pytest_agent_eval.reports.handler import FinishedRun, write_report
+from pytest_agent_eval.results import TrialResult
+from pytest_agent_eval.runs.lines import sanitised
+
+__all__ = ["JsonFile", "make", "report_data"]
+
+VERSION = 1
+"""Of the form of the file; what is added to it does not change it."""
+
+
+class JsonFile:
+    """Writes ``{v, run, summary, notes, trials}``; trials as the lines of ``results.jsonl``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def trial(self, result: TrialResult) -> None:
+        """Nothing: the run holds all trials."""
+
+    def finished(self, run: FinishedRun) -> str:
+        """Write the file.
+
+        Raises:
+            ReportError: it cannot be written.
+        """
+        text = json.dumps(sanitised(report_data(run)), indent=1, allow_nan=False)
+        return write_report(self._path, text + "\n")
+
+
+def report_data(run: FinishedRun) -> dict[str, Any]:
+    """What the file holds, as JSON types but for numbers that are not finite."""
+    return {
+        "v": VERSION,
+        "run": {"id": run.run_id, **run.header},
+        "summary": run.summary.to_yaml_dict(run.run_id),
+        "notes": list(run.notes),
+        "trials": [
+            trial.to_dict()
+            for suite in run.summary.suites
+            for case in suite.cases
+            for trial in case.trials
+        ],
+    }
+
+
+def make(path: Path) -> JsonFile:
+    """The handler that writes a file."""
+    return JsonFile(path)
