@@ -163,6 +163,7 @@ class Report:
             self.summary,
             width=reporter._tw.fullwidth,
             verbosity=reporter.verbosity,
+            cases=reporter.verbosity > 0,
             stored_in=stored_in,
             notes=self._all_notes(),
         ):

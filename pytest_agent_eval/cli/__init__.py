@@ -55,6 +55,12 @@ def _run(arguments: argparse.Namespace) -> int:
             as_json=arguments.json,
             files=arguments.files,
         )
+    if arguments.command == "report":
+        from pytest_agent_eval.cli.report import report
+
+        return report(
+            arguments.run, arguments.path, baseline=arguments.baseline, directory=arguments.runs
+        )
     if arguments.command == "recordings":
         if arguments.action == "prune":
             from pytest_agent_eval.cli.prune import prune_recordings
@@ -108,6 +114,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
     show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
+    report = commands.add_parser("report", help="write reports of a stored run: .md, .json, .csv")
+    report.add_argument("run", metavar="RUN", help="as of show; latest is the newest")
+    report.add_argument("path", nargs="+", metavar="PATH", help="where to write a report")
+    report.add_argument("--baseline", metavar="RUN", help="a run to show beside it")
+    report.add_argument("--runs", metavar="DIR", help=where_help)
     recordings = commands.add_parser(
         "recordings", help="the calls of models that are recorded beside a suite"
     )

@@ -7,6 +7,7 @@ from the hook ``pytest_agent_eval_report_handlers``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 from collections.abc import Mapping
@@ -134,6 +135,9 @@ def write_report(path: Path, data: str | bytes) -> str:
         partial.write_bytes(content)
         os.replace(partial, path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise ReportError(f"{path}: cannot be written: {error.strerror}") from None
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        in_the_way = isinstance(error, FileExistsError | NotADirectoryError)
+        why = "a part of its path is a file" if in_the_way else error.strerror
+        raise ReportError(f"{path}: cannot be written: {why}") from None
     return f"report: {os.path.relpath(path)}"

@@ -26,7 +26,12 @@ CASES_SHOWN = 50
 _STATUSES = ("failed", "error", "tolerated", "skipped", "passed")
 _SHOWN = ("failed", "error", "tolerated")
 _MARKS = {"passed": "✅", "missed": "❌", "not decided": "➖"}
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:-])")
+_SPECIAL = re.compile(
+    r"[\\`*|~$#]"
+    r"|(?<![^\W_])_|_(?![^\W_])"  # within a word an underscore is one
+    r"|(?<=\])[(\[]"  # the second half of a link
+    r"|^[-+>]|^\d+(?=[.)])"  # what starts a list or a quotation
+)
 _LONGEST = 300
 
 
@@ -65,8 +70,13 @@ def markdown(run: FinishedRun) -> str:
 def escaped(text: str, width: int = 0) -> str:
     """One line of text in which no character is markup; cut to ``width`` columns if set."""
     plain = one_line(text, width)
-    plain = plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return _SPECIAL.sub(r"\\\1", plain)
+    plain = plain.replace("&", "&amp;").replace("<", "&lt;")
+    return _SPECIAL.sub(_escape, plain)
+
+
+def _escape(match: re.Match[str]) -> str:
+    found = match.group()
+    return f"&#{ord(found[0])};{found[1:]}" if found[0].isdigit() else f"\\{found}"
 
 
 def _verdict(run: FinishedRun) -> str:

@@ -39,6 +39,7 @@ def summary_lines(
     *,
     width: int = 80,
     verbosity: int = 0,
+    cases: bool = False,
     stored_in: str = "",
     run: str = "",
     notes: Sequence[str] = (),
@@ -48,8 +49,9 @@ def summary_lines(
     Args:
         summary: of the run.
         width: columns of the terminal.
-        verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on a table
-            of the cases, all names of tolerated cases and the method of each interval.
+        verbosity: pytest's; below 0 only gates and where the run is stored, from 1 on all
+            names of tolerated cases and the method of each interval.
+        cases: with a table of cases and judges.
         stored_in: the run directory as it should be printed; empty if nothing was stored.
         run: name of a stored run that is shown later, when it may not be the latest any more.
         notes: more sentences worth a line (a torn line, a warning of the run).
@@ -63,7 +65,7 @@ def summary_lines(
         if lines and verbosity >= 0:
             lines.append(Line(""))
         title = names[suite.info.key, suite.info.variant]
-        lines += _suite_lines(suite, title, width, verbosity)
+        lines += _suite_lines(suite, title, width, verbosity, cases)
     for note in notes:
         lines += [Line(text, "yellow") for text in hanging(f"note: {note}", width)]
     left = sum(sum(suite.coverage.left_out.values()) for suite in summary.suites)
@@ -87,7 +89,9 @@ def _left_out(summary: Summary, left: int, run: str) -> str:
     )
 
 
-def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) -> list[Line]:
+def _suite_lines(
+    suite: SuiteSummary, title: str, width: int, verbosity: int, cases: bool
+) -> list[Line]:
     gates = [line for gate in suite.gates for line in _gate_lines(gate, width)]
     errors = _judge_errors(suite.cases, width, verbosity)
     if verbosity < 0:
@@ -99,7 +103,7 @@ def _suite_lines(suite: SuiteSummary, title: str, width: int, verbosity: int) ->
     )
     heading = f"{one_line(title)}: {counts or 'no case ran'}"
     lines = [Line(text, "bold") for text in hanging(heading, width)]
-    if verbosity > 0:
+    if cases and suite.cases:
         judges = [judge.name for judge in suite.info.judges]
         table = case_table(suite.cases, judges, width - 2)
         lines += [*(Line(f"  {text}") for text in table), Line("")]
