@@ -283,7 +283,11 @@ class EvalSession:
                 f"agent-eval: Dask cluster {cluster.address}: {cluster.workers} workers, "
                 f"{cluster.threads} threads"
             )
-        return lines
+        if not lines:
+            return lines
+        from pytest_agent_eval.reports.printable import one_line
+
+        return [one_line(line) for line in lines]
 
     # -- running ---------------------------------------------------------------------------
 
