@@ -127,8 +127,8 @@ def pytest_report_teststatus(
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
     """Close the run and decide the gates."""
     eval_session = session.config.stash[SESSION]
-    eval_session.tell_junit()
     with eval_session.finishing():
+        eval_session.decide(session)
         if is_controller(session.config):  # its workers end in the same hook, and store until then
             try:
                 yield

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_agent_eval.errors import AgentEvalError
-from pytest_agent_eval.evidence.summary import SuiteInfo, Summary, summarise
+from pytest_agent_eval.evidence.summary import Against, SuiteInfo, Summary, summarise
 from pytest_agent_eval.results import TrialResult
 
 if TYPE_CHECKING:
@@ -69,43 +69,41 @@ class Report:
         self._infos[key] = infos
         self._notes[key] = notes
 
-    def suite_properties(self) -> list[tuple[str, str]]:
-        """Name and value of what a JUnit report says of judges with human labels, and of the
-        comparison with a baseline.
+    def decide(
+        self,
+        *,
+        mode: GateMode,
+        interrupted: bool,
+        against: Against | None = None,
+    ) -> Summary:
+        """Work out aggregates and comparisons, and decide the gates: once, for all reports.
+
+        Args:
+            mode: when gates decide.
+            interrupted: the session ended before its last case.
+            against: the run to compare with.
         """
-        from pytest_agent_eval.evidence.summary import calibrations, comparison, titles
-        from pytest_agent_eval.reports.junit import calibration_property, pairwise_property
+        if self.summary is None:
+            self.summary = summarise(
+                self._suites(),
+                self._results.values(),
+                gate_mode="complete" if mode == "auto" else mode,
+                superseded=self._earlier,
+                interrupted=interrupted,
+                against=against,
+            )
+        return self.summary
 
-        known = [info for infos in self._infos.values() for info in infos]
-        names = titles(known)
-        found = [
-            calibration_property(names[info.key, info.variant], one)
-            for info in known
-            for one in calibrations(info, self._results.values())
-        ]
-        for info in known:
-            compared = comparison(info, self._results.values())
-            if compared is not None:
-                title = names[info.key, info.variant]
-                found.append(pairwise_property(title, compared, info.baseline))
-        return found
+    def _suites(self) -> list[SuiteInfo]:
+        return [info for key in sorted(self._infos) for info in self._infos[key]]
 
-    def finish(
-        self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool
-    ) -> int:
-        """Decide the gates, write the summary, close the run.
+    def finish(self, writer: RunWriter, *, exit_status: int) -> int:
+        """Write the summary that was decided on, and close the run.
 
         Returns:
             The session's exit status: 1 instead of 0 if a gate is missed.
         """
-        infos = [info for key in sorted(self._infos) for info in self._infos[key]]
-        self.summary = summarise(
-            infos,
-            self._results.values(),
-            gate_mode="complete" if mode == "auto" else mode,
-            superseded=self._earlier,
-            interrupted=interrupted,
-        )
+        assert self.summary is not None, "decided before"
         if exit_status == pytest.ExitCode.OK and self.summary.missed:
             exit_status = pytest.ExitCode.TESTS_FAILED
         try:
@@ -114,7 +112,7 @@ class Report:
                 self.summary.to_yaml_dict(writer.run_id),
                 exit_status=int(exit_status),
                 complete=self.summary.complete,
-                suites=[info.to_dict() for info in infos],
+                suites=[info.to_dict() for info in self._suites()],
             )
         except AgentEvalError as error:
             self.problem = str(error)

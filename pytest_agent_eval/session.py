@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.evidence.outcomes import CaseOutcome
+    from pytest_agent_eval.evidence.summary import Against
     from pytest_agent_eval.llm import ModelProcess
     from pytest_agent_eval.markers import Marks
     from pytest_agent_eval.options import Options
@@ -361,17 +362,45 @@ class EvalSession:
         """To be held at the session's end: another Ctrl-C kills agents, and loses nothing."""
         return self.signals.finishing(self.trials.hurry)
 
-    def tell_junit(self) -> None:
-        """Say in a JUnit report, which is about to be written, what labels say of the judges."""
-        if self.worker is not None or self.report is None:
+    def decide(self, session: pytest.Session) -> None:
+        """Decide the gates, before a JUnit report is written, and say in it what was decided."""
+        if self.worker is not None or self._has_no_run():
             return
+        report = self._report()
+        if self.store.earlier is not None and self.options.resume is not None:
+            report.supersede(self.store.earlier.superseded)
+        self._learn_suites(report)
+        summary = report.decide(
+            mode=self.options.gate,
+            interrupted=bool(session.shouldstop or session.shouldfail)
+            or session.exitstatus == pytest.ExitCode.INTERRUPTED,
+            against=self._against(),
+        )
         for plugin in self.config.pluginmanager.get_plugins():
             # What record_testsuite_property calls, for which a test is needed.
-            add = getattr(plugin, "add_global_property", None)
-            if add is not None:
-                self._learn_suites(self.report)
-                for name, value in self.report.suite_properties():
-                    add(name, value)
+            if hasattr(plugin, "add_global_property"):
+                from pytest_agent_eval.junit_report import tell
+
+                tell(plugin, summary)
+
+    def _has_no_run(self) -> bool:
+        """Whether no case ran, so that there is nothing to store."""
+        return self.store.opened is None and (self.report is None or self.report.is_empty)
+
+    def _against(self) -> Against | None:
+        """The baseline, as the summary compares with it."""
+        from pytest_agent_eval.errors import RunDirectoryError
+        from pytest_agent_eval.evidence.summary import Against
+        from pytest_agent_eval.runs.reader import read_header
+
+        if self.store.baseline is None:
+            return None
+        try:
+            header = read_header(self.store.writer().path)
+        except RunDirectoryError:
+            header = {}
+        run = self.store.baseline.run
+        return Against(self.store.baseline.name, run.results, run.header, header)
 
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
@@ -383,8 +412,8 @@ class EvalSession:
             return
         if self.problem:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
-        if self.store.opened is None and (self.report is None or self.report.is_empty):
-            self.report = None  # no case ran: there is nothing to store
+        if self._has_no_run():
+            self.report = None
             return
         from pytest_agent_eval.errors import RunDirectoryError
         from pytest_agent_eval.runs.spending import forget_spending
@@ -397,8 +426,6 @@ class EvalSession:
             self.report = None
             return
         report = self._report()
-        if self.store.earlier is not None and self.options.resume is not None:
-            report.supersede(self.store.earlier.superseded)
         report.notes += (*self.trials.end_hooks(), *self.trials.told())
         if self.signals.hurried:
             session.exitstatus = pytest.ExitCode.INTERRUPTED
@@ -408,14 +435,8 @@ class EvalSession:
                 f"{ended} more {'trial' if ended == 1 else 'trials'} had ended ahead of pytest: "
                 "stored, but not counted here"
             )
-        self._learn_suites(report)
-        status = report.finish(
-            writer,
-            mode=self.options.gate,
-            exit_status=int(session.exitstatus),
-            interrupted=bool(session.shouldstop or session.shouldfail)
-            or session.exitstatus == pytest.ExitCode.INTERRUPTED,
-        )
+        self.decide(session)  # unless that is done
+        status = report.finish(writer, exit_status=int(session.exitstatus))
         forget_spending(writer.path)
         baseline = self.store.baseline.run if self.store.baseline is not None else None
         if not report.tell(writer.path, baseline) and status == pytest.ExitCode.OK:

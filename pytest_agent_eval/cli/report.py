@@ -32,13 +32,10 @@ def report(
     handlers = [make_handler(Path(path)) for path in paths]
     runs = runs_directory(directory)
     stored = StoredRun.open(find_run(runs, run))
+    other = StoredRun.open(find_run(runs, baseline)) if baseline else None
+    summary = stored_summary(stored, other)
     finished = FinishedRun(
-        stored.path.name,
-        stored.path,
-        stored.header,
-        stored_summary(stored),
-        stored.notes,
-        StoredRun.open(find_run(runs, baseline)) if baseline else None,
+        stored.path.name, stored.path, stored.header, summary, stored.notes, other
     )
     for handler in handlers:
         for result in stored.results:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from pytest_agent_eval.evidence.calibration import Calibration
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.intervals import Interval
 from pytest_agent_eval.evidence.summary import (
+    Against,
     SuiteInfo,
     SuiteSummary,
     Summary,
@@ -27,20 +28,27 @@ _Key = tuple[str, str | None]
 """A suite, and its variant where it has some."""
 
 
-def stored_summary(run: StoredRun) -> Summary:
+def stored_summary(run: StoredRun, baseline: StoredRun | None = None) -> Summary:
     """Aggregates from the stored results; gates as they were decided, from ``summary.yaml``, as is
     which cases the session's budget left out.
 
     What a header does not say of a suite (of a run that was killed, or made by an older version)
     is read off its results.
+
+    Args:
+        run: the run.
+        baseline: the run to compare it with.
     """
     off = _options(run).get("gate") == "never"
     summary = summarise(
-        _infos(run),
+        _infos(run) if baseline is None else _compared(_infos(run), baseline.path.name),
         run.results,
         superseded=run.superseded,
         gate_mode="never" if off else "complete",
         interrupted=not run.complete and not run.writer,
+        against=None
+        if baseline is None
+        else Against(baseline.path.name, baseline.results, baseline.header, run.header),
     )
     said = _said(run) if "ended" in run.header else {}
     suites = tuple(
@@ -141,6 +149,10 @@ def _infos(run: StoredRun) -> list[SuiteInfo]:
     return infos
 
 
+def _compared(infos: Iterable[SuiteInfo], baseline: str) -> list[SuiteInfo]:
+    return [replace(info, baseline=baseline) for info in infos]
+
+
 def _text_or_none(value: Any) -> str | None:
     return None if value is None else str(value)
 
@@ -202,4 +214,5 @@ def _gate(suite: str, data: Mapping[str, Any]) -> Gate:
         confidence=data.get("confidence"),
         variant=data.get("variant"),
         unvalidated=bool(data.get("unvalidated")),
+        part=str(data.get("part", "")),
     )

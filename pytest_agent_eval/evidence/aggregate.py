@@ -36,6 +36,7 @@ __all__ = [
     "aggregate_judge",
     "case_scores",
     "combine",
+    "scores_by_case",
 ]
 
 Kind = Literal["rate", "mean", "wins", "mixed", "none"]
@@ -227,13 +228,21 @@ def case_scores(
     """For each judge one score a case that has a verdict of it. One suite's results, each trial
     once, in any order; verdicts of judges that are not in ``judges`` are left out.
     """
-    by_judge: dict[str, dict[tuple[str, str | None], CaseScore]] = {
-        judge.name: {} for judge in judges
-    }
+    by_judge = scores_by_case(results, judges)
+    return {name: list(scores.values()) for name, scores in by_judge.items()}
+
+
+def scores_by_case(
+    results: Iterable[TrialResult], judges: Sequence[JudgeInfo]
+) -> dict[str, dict[str, CaseScore]]:
+    """For each judge the scores of :func:`case_scores` by the case's name, of a variant with
+    ``[variant]`` behind it.
+    """
+    by_judge: dict[str, dict[str, CaseScore]] = {judge.name: {} for judge in judges}
     for result in results:
         if result.status == "error":
             continue
-        unit = (result.case, result.variant)
+        unit = f"{result.case}[{result.variant}]" if result.variant else result.case
         for verdict in result.verdicts:
             scores = by_judge.get(verdict.judge)
             if scores is None:
@@ -243,7 +252,7 @@ def case_scores(
                 cluster = ("group", result.group) if result.group else ("case", result.case)
                 score = scores[unit] = CaseScore(result.split, cluster)
             score.add(verdict)
-    return {name: list(scores.values()) for name, scores in by_judge.items()}
+    return by_judge
 
 
 def aggregate(

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pytest_agent_eval.evidence.aggregate import Aggregate, CaseScore, JudgeInfo, combine
+from pytest_agent_eval.evidence.comparison import compare_scores
 from pytest_agent_eval.evidence.intervals import Interval, NoInterval, wilson
 from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = ["GATE_KEYS", "Coverage", "Gate", "GateMode", "Outcome", "decide_gates"]
 
-GateKey = Literal["min_mean", "min_pass_rate", "min_win_rate", "max_error_rate", "min_cases"]
+GateKey = Literal[
+    "min_mean", "min_pass_rate", "min_win_rate", "max_error_rate", "max_drop", "min_cases"
+]
 GATE_KEYS: tuple[GateKey, ...] = (
     "min_mean",
     "min_pass_rate",
     "min_win_rate",
     "max_error_rate",
+    "max_drop",
     "min_cases",
 )
 GateMode = Literal["complete", "always", "never"]
@@ -29,6 +33,10 @@ TOLERANCE = 1e-12
 """Equality passes; a mean of shares such as 1/3 must not miss its bound by a rounding error."""
 
 NO_BASELINE = "no --agent-eval-baseline RUN"
+
+Scores = Mapping[str, Mapping[str, CaseScore]]
+"""Judge -> case -> what the judge said, from
+:func:`~pytest_agent_eval.evidence.aggregate.scores_by_case`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,7 @@ class Gate:
         confidence: that the interval must clear the bound at, or None for the point estimate.
         variant: of the suite, or None where it has none.
         unvalidated: the judge agrees with its human labels no better than chance.
+        part: ``category=billing`` where the judge has a gate for each category or tag value.
     """
 
     suite: str
@@ -105,11 +114,15 @@ class Gate:
     confidence: float | None = None
     variant: str | None = None
     unvalidated: bool = False
+    part: str = ""
 
     @property
     def name(self) -> str:
-        """The judge, with ``[variant]`` where the suite has variants."""
-        return f"{self.judge} [{self.variant}]" if self.variant else self.judge
+        """The judge, with ``[category=billing]`` where it is one gate of several, and with
+        ``[variant]`` where the suite has variants.
+        """
+        name = f"{self.judge}[{self.part}]" if self.part else self.judge
+        return f"{name} [{self.variant}]" if self.variant else name
 
     @property
     def operator(self) -> str:
@@ -129,6 +142,8 @@ class Gate:
         }
         if self.variant:
             data["variant"] = self.variant
+        if self.part:
+            data["part"] = self.part
         if self.split:
             data["split"] = self.split
         if self.confidence is not None:
@@ -144,69 +159,136 @@ def decide_gates(
     suite: str,
     thresholds: Mapping[str, Mapping[str, Any]],
     judges: Sequence[JudgeInfo],
-    scores: Mapping[str, Sequence[CaseScore]],
+    scores: Scores,
     coverage: Coverage,
     *,
     mode: GateMode = "complete",
     baseline: str = "",
+    old: Scores | None = None,
+    parts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Gate, ...]:
     """Decide all gates of one suite, in the order of ``thresholds`` and of :data:`GATE_KEYS`.
 
     Args:
         suite: the suite's key.
-        thresholds: judge name -> keys of :data:`GATE_KEYS` and the modifiers ``split`` and
-            ``confidence``; null values and other keys are left out.
+        thresholds: judge name -> keys of :data:`GATE_KEYS` and the modifiers ``split``,
+            ``confidence`` and ``by``; null values and other keys are left out.
         judges: of the suite.
-        scores: from :func:`~pytest_agent_eval.evidence.aggregate.case_scores`.
+        scores: of this run.
         coverage: how much of the suite ran.
         mode: whether a partial run decides gates.
-        baseline: the run that this one is compared with; without it no gate of ``pairwise`` is
-            decided, whatever the mode.
+        baseline: the run that this one is compared with; without it no gate of ``pairwise`` and no
+            ``max_drop`` is decided, whatever the mode.
+        old: scores of the baseline.
+        parts: ``category`` or a tag's key -> case -> its value, for ``by``.
     """
     known = {judge.name: judge for judge in judges}
     gates = []
     for name, keys in thresholds.items():
-        split, confidence = keys.get("split"), keys.get("confidence")
-        bounds = [(key, keys[key]) for key in GATE_KEYS if keys.get(key) is not None]
+        split = keys.get("split")
         gap = {"always": "", "never": "gates are switched off"}.get(mode, coverage.gap(split))
-        if name == PAIRWISE and not baseline and mode != "never":
-            gap = NO_BASELINE
-        if gap:
-            gates += [
-                Gate(suite, name, key, bound, None, None, 0, "not decided", gap, split, confidence)
-                for key, bound in bounds
-            ]
-            continue
-        chosen = [s for s in scores.get(name, ()) if split is None or s.split == split]
-        found = combine(
-            known.get(name, JudgeInfo(name)), split or "all", chosen, confidence or 0.95
-        )
-        gates += [_decide(suite, key, bound, found, split, confidence) for key, bound in bounds]
+        chosen = {
+            case: score
+            for case, score in scores.get(name, {}).items()
+            if split is None or score.split == split
+        }
+        judge = known.get(name, JudgeInfo(name))
+        for part, members in _parts(chosen, keys.get("by"), parts or {}):
+            asked = _Asked(suite, judge, keys, members, part, (old or {}).get(name, {}))
+            for key in GATE_KEYS:
+                if keys.get(key) is None:
+                    continue
+                needs = (name == PAIRWISE or key == "max_drop") and mode != "never"
+                reason = NO_BASELINE if needs and not baseline else gap
+                gates.append(asked.undecided(key, reason) if reason else asked.decide(key))
     return tuple(gates)
 
 
-def _decide(
-    suite: str,
-    key: GateKey,
-    bound: float,
-    found: Aggregate,
-    split: str | None,
-    confidence: float | None,
-) -> Gate:
-    value, interval, cases, missing = _metric(key, found, confidence or 0.95)
-    outcome: Outcome = "missed"
-    reason = missing
-    if value is not None:
-        outcome, reason = _compare(key, bound, value, interval, found, confidence)
-    return Gate(
-        suite, found.judge, key, bound, value, interval, cases, outcome, reason, split, confidence
-    )
+def _parts(
+    scores: Mapping[str, CaseScore], by: str | None, parts: Mapping[str, Mapping[str, str]]
+) -> list[tuple[str, Mapping[str, CaseScore]]]:
+    """Name and cases of each part, values in their order; all cases without ``by``. Cases that lack
+    the category or tag are a part of their own, so that none is dropped in silence.
+    """
+    if by is None:
+        return [("", scores)]
+    values = parts.get(by, {})
+    found: dict[str, dict[str, CaseScore]] = {}
+    for case, score in scores.items():
+        found.setdefault(values.get(case, ""), {})[case] = score
+    return [
+        (f"{by}={value}" if value else f"no {by}", found[value])
+        for value in sorted(found, key=lambda value: (not value, value))
+    ] or [("", scores)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One judge, or one part of its cases, whose bounds are looked at."""
+
+    suite: str
+    judge: JudgeInfo
+    keys: Mapping[str, Any]
+    scores: Mapping[str, CaseScore]
+    part: str
+    old: Mapping[str, CaseScore]
+
+    def undecided(self, key: GateKey, reason: str) -> Gate:
+        return self._gate(key, None, None, 0, "not decided", reason)
+
+    def decide(self, key: GateKey) -> Gate:
+        confidence = self.keys.get("confidence")
+        split = self.keys.get("split") or "all"
+        if key == "max_drop":
+            value, interval, cases, missing = self._drop(split, confidence or 0.95)
+        else:
+            found = combine(self.judge, split, [*self.scores.values()], confidence or 0.95)
+            value, interval, cases, missing = _metric(key, found, confidence or 0.95)
+        if value is None:
+            return self._gate(key, None, interval, cases, "missed", missing)
+        outcome, reason = _compare(key, self.keys[key], value, interval, missing, confidence)
+        return self._gate(key, value, interval, cases, outcome, reason)
+
+    def _drop(
+        self, split: str, confidence: float
+    ) -> tuple[float | None, Interval | None, int, str]:
+        """How much lower the judge's rate or mean is than in the baseline, over the same cases."""
+        found = compare_scores(self.judge, split, self.scores, self.old, confidence)
+        if found.difference is None:
+            return None, None, found.pairs, found.no_interval
+        rise = found.interval
+        drop = replace(rise, low=-rise.high, high=-rise.low) if rise is not None else None
+        return -found.difference, drop, found.pairs, found.no_interval
+
+    def _gate(
+        self,
+        key: GateKey,
+        value: float | None,
+        interval: Interval | None,
+        cases: int,
+        outcome: Outcome,
+        reason: str,
+    ) -> Gate:
+        return Gate(
+            self.suite,
+            self.judge.name,
+            key,
+            self.keys[key],
+            value,
+            interval,
+            cases,
+            outcome,
+            reason,
+            self.keys.get("split"),
+            self.keys.get("confidence"),
+            part=self.part,
+        )
 
 
 def _metric(
     key: GateKey, found: Aggregate, confidence: float
 ) -> tuple[float | None, Interval | None, int, str]:
-    """Value, interval, number of cases and, where the value is None, the reason."""
+    """Value, interval, number of cases and the reason why the value, or the interval, is None."""
     if key == "min_cases":
         return float(found.scored), None, found.scored, ""
     if key == "max_error_rate":
@@ -223,7 +305,7 @@ def _metric(
         return None, None, found.scored, f"only {PAIRWISE} has a win rate"
     if key == "min_pass_rate" and found.kind != "rate":
         return None, None, found.scored, "the judge gave numbers, which have no pass rate"
-    return found.value, found.interval, found.scored, ""
+    return found.value, found.interval, found.scored, found.no_interval
 
 
 def _or_none(interval: Interval | NoInterval) -> Interval | None:
@@ -251,14 +333,14 @@ def _compare(
     bound: float,
     value: float,
     interval: Interval | None,
-    found: Aggregate,
+    no_interval: str,
     confidence: float | None,
 ) -> tuple[Outcome, str]:
     upper = key.startswith("max_")
     if confidence is None or key == "min_cases":
         return ("passed" if _holds(value, bound, upper) else "missed"), ""
     if interval is None:
-        return "missed", f"no interval: {found.no_interval}"
+        return "missed", f"no interval: {no_interval}"
     edge = interval.high if upper else interval.low
     if _holds(edge, bound, upper):
         return "passed", ""

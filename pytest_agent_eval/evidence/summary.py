@@ -20,15 +20,19 @@ from pytest_agent_eval.evidence.aggregate import (
     aggregate_judge,
     case_scores,
     combine,
+    scores_by_case,
 )
 from pytest_agent_eval.evidence.calibration import Calibration, calibrate
+from pytest_agent_eval.evidence.changes import changes
 from pytest_agent_eval.evidence.claims import claims
+from pytest_agent_eval.evidence.comparison import Comparison, adjusted, compare
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = [
+    "Against",
     "SuiteInfo",
     "SuiteSummary",
     "Summary",
@@ -245,6 +249,23 @@ def _ratio(part: float | None, whole: float | None) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Against:
+    """The run that a run is compared with.
+
+    Attributes:
+        name: of that run.
+        results: of it, each trial once; of other suites too.
+        header: its ``run.json``.
+        own_header: ``run.json`` of the run that is summarised.
+    """
+
+    name: str
+    results: Sequence[TrialResult]
+    header: Mapping[str, Any] = field(default_factory=dict)
+    own_header: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class SuiteSummary:
     """What one suite, or one variant of it, came to.
 
@@ -258,6 +279,9 @@ class SuiteSummary:
         coverage: cases in the dataset, selected, with a result.
         claims: what the sample can and cannot show, one sentence each.
         calibrations: of the judges with human labels, in their order.
+        comparisons: of the judges with those of the baseline, in their order, each with ``dev``,
+            ``holdout`` and ``all``; none without a baseline.
+        changes: what else is different in the baseline, one sentence each.
     """
 
     info: SuiteInfo
@@ -269,6 +293,8 @@ class SuiteSummary:
     coverage: Coverage
     claims: tuple[str, ...]
     calibrations: tuple[Calibration, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def pairwise(self) -> Aggregate | None:
@@ -319,9 +345,23 @@ class SuiteSummary:
         }
         if self.pairwise is not None:
             data["pairwise"] = _comparison(self.pairwise, self.info.baseline)
+        if self.comparisons:
+            data["comparison"] = self._comparison_dict()
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
         return data
+
+    def _comparison_dict(self) -> dict[str, Any]:
+        halves = dict.fromkeys(found.split for found in self.comparisons if found.split != "all")
+        return {
+            "baseline": self.info.baseline,
+            "changes": list(self.changes),
+            "judges": {c.judge: c.to_dict() for c in self.comparisons if c.split == "all"},
+            "splits": {
+                half: {c.judge: c.to_dict() for c in self.comparisons if c.split == half}
+                for half in halves
+            },
+        }
 
     def _verdicts(self, case: CaseOutcome, kinds: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         verdicts = case.verdicts(kinds)
@@ -358,6 +398,7 @@ _OF_A_VARIANT = (
     "run_metrics",
     "calibration",
     "pairwise",
+    "comparison",
 )
 
 
@@ -444,6 +485,7 @@ def summarise(
     confidence: float = 0.95,
     superseded: Iterable[TrialResult] = (),
     interrupted: bool = False,
+    against: Against | None = None,
 ) -> Summary:
     """Aggregate results and decide gates, suite by suite and variant by variant.
 
@@ -454,6 +496,7 @@ def summarise(
         confidence: of the intervals shown; a gate may name its own.
         superseded: earlier attempts of trials: their cost counts, their verdicts do not.
         interrupted: the session ended before its last case.
+        against: the run to compare with.
     """
     keys = [(info.key, info.variant) for info in infos]
     last: dict[tuple[str, str | None], list[TrialResult]] = {key: [] for key in keys}
@@ -462,11 +505,23 @@ def summarise(
         for result in found:
             if (key := (result.suite, result.variant)) in groups:
                 groups[key].append(result)
-    suites = tuple(
-        _suite(info, last[key], earlier[key], gate_mode, confidence)
+    suites = [
+        _suite(info, last[key], earlier[key], gate_mode, confidence, against)
         for info, key in zip(infos, keys, strict=True)
-    )
-    return Summary(suites, interrupted)
+    ]
+    return Summary(_adjusted(suites), interrupted)
+
+
+def _adjusted(suites: Sequence[SuiteSummary]) -> tuple[SuiteSummary, ...]:
+    """The suites with the p values of their variants' comparisons adjusted for each other."""
+    by_key: dict[str, list[SuiteSummary]] = {}
+    for suite in suites:
+        by_key.setdefault(suite.info.key, []).append(suite)
+    found = {
+        key: iter(adjusted([suite.comparisons for suite in variants]))
+        for key, variants in by_key.items()
+    }
+    return tuple(replace(suite, comparisons=next(found[suite.info.key])) for suite in suites)
 
 
 def calibrations(
@@ -501,6 +556,7 @@ def _suite(
     earlier: Sequence[TrialResult],
     mode: GateMode,
     confidence: float,
+    against: Against | None,
 ) -> SuiteSummary:
     cases = case_outcomes(results, info.pass_rule)
     finished, left_out = dict.fromkeys(HALVES, 0), dict.fromkeys(HALVES, 0)
@@ -510,7 +566,8 @@ def _suite(
         counts = left_out if case.left_out else finished
         counts[case.split] = counts.get(case.split, 0) + 1
     coverage = Coverage(info.total, info.selected, finished, info.half, left_out)
-    scores = case_scores(results, info.judges)
+    by_case = scores_by_case(results, info.judges)
+    scores = {name: [*found.values()] for name, found in by_case.items()}
     present = {case.split for case in cases}
     compared = calibrations(info, results, confidence)
     unvalidated = {found.judge for found in compared if not found.validated}
@@ -519,14 +576,17 @@ def _suite(
         for judge in info.judges
         for found in aggregate_judge(judge, scores[judge.name], present, confidence)
     )
+    old = [r for r in against.results if _belongs(r, info)] if against is not None else []
     gates = decide_gates(
         info.key,
         info.thresholds,
         info.judges,
-        scores,
+        by_case,
         coverage,
         mode=mode,
         baseline=info.baseline,
+        old=scores_by_case(old, info.judges),
+        parts=_parts(info, cases),
     )
     gates = tuple(
         replace(gate, variant=info.variant, unvalidated=gate.judge in unvalidated) for gate in gates
@@ -541,4 +601,43 @@ def _suite(
         coverage=coverage,
         claims=claims(aggregates, info.thresholds),
         calibrations=compared,
+        comparisons=compare(
+            results, old, info.judges, confidence=confidence, unvalidated=unvalidated
+        )
+        if old
+        else (),
+        changes=_changes(info, results, old, against),
     )
+
+
+def _belongs(result: TrialResult, info: SuiteInfo) -> bool:
+    return (result.suite, result.variant) == (info.key, info.variant)
+
+
+def _changes(
+    info: SuiteInfo,
+    results: Sequence[TrialResult],
+    old: Sequence[TrialResult],
+    against: Against | None,
+) -> tuple[str, ...]:
+    if against is None or not results:
+        return ()
+    if not old:
+        what = f"variant {info.variant}" if info.variant else "suite"
+        return (f"the baseline has no result of this {what}",)
+    return changes(results, old, against.own_header, against.header, suite=info.key)
+
+
+def _parts(info: SuiteInfo, cases: Sequence[CaseOutcome]) -> dict[str, dict[str, str]]:
+    """For each ``by`` of a threshold the value of each case that has one."""
+    found: dict[str, dict[str, str]] = {}
+    for keys in info.thresholds.values():
+        by = keys.get("by")
+        if by and by not in found:
+            told = [(case.label, case.trials[0]) for case in cases]
+            values = {
+                label: trial.category if by == "category" else trial.tags.get(by)
+                for label, trial in told
+            }
+            found[by] = {label: value for label, value in values.items() if value}
+    return found

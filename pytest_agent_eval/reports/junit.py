@@ -7,14 +7,16 @@ import math
 
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.calibration import Calibration
+from pytest_agent_eval.evidence.comparison import Comparison
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.reports.calibration import calibration_text
+from pytest_agent_eval.reports.comparison import comparison_text
 from pytest_agent_eval.reports.numbers import score
 from pytest_agent_eval.reports.printable import printable, shortened
 from pytest_agent_eval.reports.terminal import aggregate_text
 from pytest_agent_eval.results import TrialResult, Verdict
 
-__all__ = ["calibration_property", "pairwise_property", "properties"]
+__all__ = ["calibration_property", "comparison_property", "pairwise_property", "properties"]
 
 _LONGEST = 500
 
@@ -64,6 +66,14 @@ def pairwise_property(suite: str, found: Aggregate, baseline: str) -> tuple[str,
     """``agent_eval.pairwise.<suite>`` and what comparing it with the baseline came to."""
     text = aggregate_text(found, baseline=baseline)
     return printable(f"agent_eval.pairwise.{suite}"), printable(text)
+
+
+def comparison_property(suite: str, found: Comparison, baseline: str) -> tuple[str, str]:
+    """``agent_eval.comparison.<suite>.<judge>`` and how the judge's values compare with those of
+    the baseline.
+    """
+    name = printable(f"agent_eval.comparison.{suite}.{found.judge}")
+    return name, printable(f"{comparison_text(found)}, against {baseline}")
 
 
 @functools.cache

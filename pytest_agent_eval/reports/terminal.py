@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
@@ -12,26 +10,19 @@ from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, titles
 from pytest_agent_eval.reports.calibration import UNVALIDATED, calibration_lines
 from pytest_agent_eval.reports.case_table import case_table
+from pytest_agent_eval.reports.comparison import comparison_lines
+from pytest_agent_eval.reports.line import Line, Markup
 from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, tokens
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
 from pytest_agent_eval.suite.known import PAIRWISE
 
 __all__ = ["Line", "aggregate_text", "gate_text", "summary_lines", "usage_text"]
 
-Markup = Literal["", "bold", "green", "red", "yellow"]
 _MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
 _STATUSES = ("failed", "error", "passed", "tolerated", "skipped")
 _ERRORS_SHOWN = 3
 _NAMES_SHOWN = 5
 _WIDEST_NAME = 28
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of text without its newline, and how all of it is to be marked up."""
-
-    text: str
-    markup: Markup = ""
 
 
 def summary_lines(
@@ -109,6 +100,7 @@ def _suite_lines(
         lines += [*(Line(f"  {text}") for text in table), Line("")]
     lines += _judge_lines(suite, width, verbosity)
     lines += _not_compared(suite, width)
+    lines += comparison_lines(suite, width, verbosity)
     for found in suite.calibrations:
         markup: Markup = "" if found.validated else "yellow"
         texts = calibration_lines(found, width - 2, verbosity)

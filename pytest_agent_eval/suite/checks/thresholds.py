@@ -30,7 +30,7 @@ def check_thresholds(data: Mapping[str, Any], findings: Findings, known: Known) 
             findings.problem(place, f"no judge is named {name!r}{close}{joint}{there}")
         elif isinstance(threshold, dict):
             given = [key for key in BOUNDS if threshold.get(key) is not None]
-            unknown = set(threshold) - {*BOUNDS, "split", "confidence"}
+            unknown = set(threshold) - {*BOUNDS, "split", "confidence", "by"}
             if not given and not unknown:
                 message = f"sets no bound, so no verdict of {name} can fail anything"
                 findings.warn(place, f"{message}; bounds: {', '.join(BOUNDS)}")
@@ -46,7 +46,7 @@ def _check_keys(
 ) -> None:
     name = text(judge, "name")
     if name == PAIRWISE:
-        for key in ("min_mean", "min_pass_rate"):
+        for key in ("min_mean", "min_pass_rate", "max_drop"):
             if threshold.get(key) is not None:
                 message = f"cannot apply to {PAIRWISE}, which compares two runs; use min_win_rate"
                 findings.problem((*place, key), message)

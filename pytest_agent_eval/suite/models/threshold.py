@@ -6,11 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pytest_agent_eval.suite.models.base import Block, Share
+from pytest_agent_eval.suite.models.base import Amount, Block, NonEmpty, Share
 
 __all__ = ["BOUNDS", "ThresholdConfig"]
 
-BOUNDS = ("min_mean", "min_pass_rate", "min_win_rate", "max_error_rate", "min_cases")
+BOUNDS = (
+    "min_mean",
+    "min_pass_rate",
+    "min_win_rate",
+    "max_error_rate",
+    "max_drop",
+    "min_cases",
+)
 """The keys that can miss a gate; the others say how these are decided."""
 
 
@@ -27,6 +34,11 @@ class ThresholdConfig(Block):
     max_error_rate: Share | None = Field(
         None, description="Greatest share of judge errors among scored and errored cases."
     )
+    max_drop: Amount | None = Field(
+        None,
+        description="Greatest drop of the rate or the mean against `--agent-eval-baseline RUN`, "
+        "over the cases that both runs have.",
+    )
     min_cases: Annotated[int, Field(ge=1)] | None = Field(
         None, description="Least number of scored cases."
     )
@@ -36,4 +48,8 @@ class ThresholdConfig(Block):
     confidence: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None,
         description="The interval at this confidence has to clear the bound, not the estimate.",
+    )
+    by: NonEmpty | None = Field(
+        None,
+        description="One gate a value instead of one for all: `category`, or the key of a tag.",
     )
