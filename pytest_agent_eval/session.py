@@ -367,6 +367,8 @@ class EvalSession:
         if self.worker is not None or self._has_no_run():
             return
         report = self._report()
+        if report.summary is not None:
+            return
         if self.store.earlier is not None and self.options.resume is not None:
             report.supersede(self.store.earlier.superseded)
         self._learn_suites(report)

@@ -12,18 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pytest_agent_eval.evidence.bootstrap import cluster_bootstrap
+from pytest_agent_eval.evidence.effective import wilson_effective
 from pytest_agent_eval.evidence.intervals import (
     Interval,
     NoInterval,
-    all_equal,
-    cluster_t_interval,
-    identical_interval,
     pass_at_k,
     pass_hat_k,
-    t_interval,
     wilson,
 )
+from pytest_agent_eval.evidence.means import mean_interval
 from pytest_agent_eval.results import TrialResult, Verdict
 from pytest_agent_eval.suite.known import PAIRWISE
 
@@ -353,7 +350,9 @@ def _share(
     if common.clusters == common.scored and all(share in (0.0, 1.0) for share in shares):
         interval = wilson(round(total), len(shares), confidence)
     else:
-        interval = cluster_bootstrap(_clusters(scored, shares), confidence)
+        outcomes = sum(score.scored for score in scored)
+        clusters = _clusters(scored, shares)
+        interval = wilson_effective(clusters, confidence, observations=outcomes)
     return replace(
         common,
         value=total / len(shares),
@@ -368,28 +367,17 @@ def _mean(
     means = [score.total / score.numbers for score in scored]
     if not all(map(math.isfinite, means)):
         return replace(common, kind="mean", no_interval="a value is too large to average")
-    interval: Interval | NoInterval
-    if judge.score_range and common.clusters > 1 and all_equal(means):
-        interval = identical_interval(means[0], common.clusters, judge.score_range, confidence)
-    elif common.clusters == common.scored:
-        interval = t_interval(means, confidence)
-    else:
-        interval = cluster_t_interval(_clusters(scored, means), confidence)
+    scale = judge.score_range
+    if scale and not all(scale[0] <= mean <= scale[1] for mean in means):
+        scale = None  # stored before the scale was changed
+    interval = mean_interval(_clusters(scored, means), confidence, scale)
     return replace(
         common,
         kind="mean",
         value=math.fsum(means) / len(means),
-        interval=_within(interval, judge.score_range) if isinstance(interval, Interval) else None,
+        interval=interval if isinstance(interval, Interval) else None,
         no_interval=interval.reason if isinstance(interval, NoInterval) else "",
     )
-
-
-def _within(interval: Interval, bounds: tuple[float, float] | None) -> Interval:
-    """The part of an interval that a mean on this scale can have; it covers no less often."""
-    if bounds is None:
-        return interval
-    low, high = bounds
-    return replace(interval, low=max(interval.low, low), high=min(interval.high, high))
 
 
 def _clusters(scored: Sequence[CaseScore], values: Sequence[float]) -> list[tuple[float, int]]:

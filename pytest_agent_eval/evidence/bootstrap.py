@@ -1,144 +1,125 @@
-"""Cluster bootstrap of a pass rate: groups are drawn, not cases.
+"""The bootstrap of a mean, without drawing: its distribution by the saddlepoint method.
 
-Clusters with the same content are interchangeable, so a resample is told by how often each
-content was drawn: a multinomial count, drawn as a chain of binomial ones. That is the same
-distribution as drawing clusters one by one, at a cost that does not grow with their number.
+Ten thousand resamples of a thousand clusters take seconds, differ with the seed, and say no more
+than this does in a millisecond.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from random import Random
+from statistics import NormalDist
 
-from pytest_agent_eval.evidence.intervals import MIN_CLUSTERS, Interval, NoInterval, wilson
+from pytest_agent_eval.evidence.intervals import (
+    Interval,
+    NoInterval,
+    check_confidence,
+)
+from pytest_agent_eval.evidence.spread import spread
 
-__all__ = ["RESAMPLES", "SEED", "cluster_bootstrap"]
+__all__ = ["bca"]
 
-RESAMPLES = 10_000
-SEED = 1927
-"""Fixed, so that the same verdicts always give the same interval."""
-
-_Cluster = tuple[float, int]
+_FAR = 500.0
+"""Beyond this the resampled mean is at the end of what was observed."""
 
 
-def cluster_bootstrap(
-    clusters: Sequence[_Cluster],
-    confidence: float = 0.95,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Interval | NoInterval:
-    """Percentile interval of a pass rate over clusters of cases (Efron 1979; Davison and Hinkley
-    1997, section 3.8).
+def bca(clusters: Sequence[tuple[float, int]], confidence: float = 0.95) -> Interval | NoInterval:
+    """Bias-corrected and accelerated bootstrap interval of a mean over clusters (Efron 1987,
+    Journal of the American Statistical Association 82).
+
+    Clusters are drawn, not cases. The distribution of the resampled mean is the saddlepoint
+    approximation (Davison and Hinkley 1988, Biometrika 75; formula of Barndorff-Nielsen) of that
+    of infinitely many resamples; of clusters of several sizes the linearised ratio is drawn. For a
+    mean both constants of the method are ``skewness / (6 sqrt(G))``.
 
     Args:
-        clusters: for each cluster the sum of its cases' pass shares and the number of its cases.
-            Their order does not matter.
+        clusters: for each cluster the sum of its cases' values and the number of its cases. Their
+            order does not matter.
         confidence: between 0 and 1.
-        resamples: how many.
-        seed: of the random numbers.
-
-    When every resample gives the same rate (all passed, or all failed), the interval is Wilson's
-    over the number of clusters, which is conservative; ``method`` says which it is.
 
     Raises:
         ValueError: ``confidence`` is not between 0 and 1.
     """
+    check_confidence(confidence)
+    found = spread(clusters)
     count = len(clusters)
-    if count < MIN_CLUSTERS:
-        return NoInterval(f"fewer than {MIN_CLUSTERS} independent groups")
-    fallback = _over_clusters(clusters, confidence)
-    kinds = sorted(Counter((round(total, 9), size) for total, size in clusters).items())
-    rng = Random(seed)
-    if len({total / size for (total, size), _ in kinds}) == 1:
-        return fallback
-    if 2 * len(kinds) <= count:
-        rates = _rates_by_kind(kinds, count, rng, resamples)
-    else:
-        rates = _rates_one_by_one(sorted(clusters), rng, resamples)
-    rates.sort()
-    low = _percentile(rates, 0.5 * (1.0 - confidence))
-    high = _percentile(rates, 0.5 * (1.0 + confidence))
-    if low == high:
-        return fallback
-    return Interval(low, high, confidence, f"bootstrap over {count} clusters")
+    if found.error == 0.0:
+        return NoInterval(f"all {count} values are {found.mean:g}")
+    deviation = found.error * math.sqrt(count - 1)
+    kinds = [
+        (value / deviation, times) for value, times in sorted(Counter(found.residuals).items())
+    ]
+    constant = found.skewness / (6.0 * math.sqrt(count))
+    ends = []
+    for share in (0.5 * (1.0 - confidence), 0.5 * (1.0 + confidence)):
+        shifted = constant + NormalDist().inv_cdf(share)
+        bent = 1.0 - constant * shifted
+        target = constant + shifted / bent if bent > 0.0 else math.copysign(_FAR, shifted)
+        ends.append(found.mean + deviation * _quantile(kinds, count, target))
+    method = f"bca bootstrap over {count} " + ("cases" if _single(clusters) else "clusters")
+    return Interval(ends[0], ends[1], confidence, method)
 
 
-def _over_clusters(clusters: Sequence[_Cluster], confidence: float) -> Interval | NoInterval:
-    cases = sum(size for _, size in clusters)
-    rate = math.fsum(total for total, _ in clusters) / cases
-    count = len(clusters)
-    return wilson(rate * count, count, confidence, f"wilson over {count} clusters")
+def _single(clusters: Sequence[tuple[float, int]]) -> bool:
+    return all(size == 1 for _, size in clusters)
 
 
-def _rates_one_by_one(clusters: Sequence[_Cluster], rng: Random, resamples: int) -> list[float]:
-    count = len(clusters)
-    total_of = [total for total, _ in clusters].__getitem__
-    size_of = [size for _, size in clusters].__getitem__
-    rates = []
-    for _ in range(resamples):
-        drawn = rng.choices(range(count), k=count)
-        rates.append(sum(map(total_of, drawn)) / sum(map(size_of, drawn)))
-    return rates
+def _quantile(kinds: Sequence[tuple[float, int]], count: int, target: float) -> float:
+    """The mean of ``count`` draws that is not exceeded with the chance Phi(``target``).
 
+    Args:
+        kinds: values with mean 0 and variance 1, ascending, and how often each is there.
+        count: how many there are.
+        target: a quantile of the standard normal distribution.
 
-def _rates_by_kind(
-    kinds: Sequence[tuple[_Cluster, int]], count: int, rng: Random, resamples: int
-) -> list[float]:
-    passed = [0.0] * resamples
-    cases = [0] * resamples
-    left = [count] * resamples
-    weight_left = count
-    random = rng.random
-    for (total, size), weight in kinds:
-        if weight == weight_left:
-            drawn = left
-        else:
-            tables = {n: _binomial(n, weight / weight_left) for n in set(left)}
-            drawn = []
-            for n in left:
-                start, cumulative = tables[n]
-                drawn.append(start + bisect_left(cumulative, random() * cumulative[-1]))
-        passed = [have + total * times for have, times in zip(passed, drawn, strict=True)]
-        cases = [have + size * times for have, times in zip(cases, drawn, strict=True)]
-        left = [have - times for have, times in zip(left, drawn, strict=True)]
-        weight_left -= weight
-    return [total / size for total, size in zip(passed, cases, strict=True)]
-
-
-def _binomial(n: int, p: float) -> tuple[int, list[float]]:
-    """First value and cumulative weights of Binomial(n, p), without the tails below 1e-18.
-
-    Built outwards from the mode by the ratio of neighbouring probabilities.
+    Looked for is the tilt t at which Barndorff-Nielsen's r*(t) reaches the target; r* grows with t
+    until the resampled mean is next to the largest (or smallest) value, which is the answer then.
     """
-    mode = min(n, int((n + 1) * p))
-    odds = p / (1.0 - p)
-    below: list[float] = []
-    value, weight = mode, 1.0
-    while value > 0 and weight > 1e-18:
-        weight *= value / ((n - value + 1) * odds)
-        value -= 1
-        below.append(weight)
-    above = [1.0]
-    value, weight = mode, 1.0
-    while value < n and weight > 1e-18:
-        weight *= (n - value) * odds / (value + 1)
-        value += 1
-        above.append(weight)
-    cumulative = []
-    running = 0.0
-    for weight in (*reversed(below), *above):
-        running += weight
-        cumulative.append(running)
-    return mode - len(below), cumulative
+    sign = 1.0 if target > 0.0 else -1.0
+    edge = kinds[-1][0] if target > 0.0 else kinds[0][0]
+    wanted = abs(target)
+    step = max(0.01, wanted) / math.sqrt(count)
+    near, below, far, above = 0.0, 0.0, step, 0.0
+    while True:
+        place, mean = _tilted(kinds, count, sign * far)
+        above = sign * place
+        if above >= wanted:
+            break
+        if above < below or far > _FAR:
+            return edge
+        near, below = far, above
+        far += step
+        step *= 1.5
+    # Regula falsi (Illinois): r* is close to a straight line.
+    below, above = below - wanted, above - wanted
+    for _ in range(60):
+        if far - near <= 1e-9 * far or above - below == 0.0:
+            break
+        middle = (near * above - far * below) / (above - below)
+        place, mean = _tilted(kinds, count, sign * middle)
+        found = sign * place - wanted
+        if abs(found) < 1e-10:
+            break
+        if found < 0.0:
+            near, below, above = middle, found, above / 2.0
+        else:
+            far, above, below = middle, found, below / 2.0
+    return mean
 
 
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    place = share * (len(ordered) - 1)
-    index = int(place)
-    if index + 1 >= len(ordered):
-        return ordered[-1]
-    return ordered[index] + (place - index) * (ordered[index + 1] - ordered[index])
+def _tilted(kinds: Sequence[tuple[float, int]], count: int, tilt: float) -> tuple[float, float]:
+    """r* at a tilt that is not 0, and the mean of the tilted values."""
+    top = max(tilt * kinds[0][0], tilt * kinds[-1][0])
+    weights = [times * math.exp(tilt * value - top) for value, times in kinds]
+    whole = sum(weights)
+    first = sum(weight * value for weight, (value, _) in zip(weights, kinds, strict=True)) / whole
+    second = sum(
+        weight * (value - first) ** 2 for weight, (value, _) in zip(weights, kinds, strict=True)
+    )
+    cumulant = math.log(whole / count) + top
+    w = math.copysign(math.sqrt(max(0.0, 2.0 * count * (tilt * first - cumulant))), tilt)
+    u = tilt * math.sqrt(count * second / whole)
+    if w == 0.0 or u == 0.0:
+        return math.copysign(math.inf, -tilt) if u == 0.0 else 0.0, first
+    return w + math.log(u / w) / w, first

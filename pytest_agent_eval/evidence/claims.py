@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_agent_eval.evidence.aggregate import Aggregate
-from pytest_agent_eval.evidence.intervals import Interval, min_all_pass_n
+from pytest_agent_eval.evidence.intervals import Interval, min_all_pass_n, min_n_at_rate
 
 __all__ = ["claims"]
 
@@ -61,7 +61,13 @@ def _undecided(total: Aggregate, interval: Interval, bound: float | None) -> str
         return ""
     what = {"rate": "rate", "wins": "win rate"}.get(total.kind, "mean")
     cases = "1 case" if total.scored == 1 else f"{total.scored} cases"
-    return (
+    sentence = (
         f"{cases} cannot tell on which side of {bound:g} the {what} is: "
         f"{interval.low:.2f} to {interval.high:.2f} at {100 * interval.confidence:g} %"
     )
+    # Groups and trials make cases worth less or more than one each: no number of cases is known.
+    independent = total.clusters == total.scored and total.trials == 1
+    if total.kind == "rate" and independent and total.value is not None and total.value > bound:
+        needed = min_n_at_rate(total.value, bound, interval.confidence)
+        sentence += f"; at {total.value:.2f}, {needed} cases could"
+    return sentence

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
+from pytest_agent_eval.evidence.spread import spread
 from pytest_agent_eval.evidence.student import t_quantile
 
 __all__ = [
@@ -19,13 +20,16 @@ __all__ = [
     "Interval",
     "NoInterval",
     "all_equal",
+    "check_confidence",
     "cluster_t_interval",
     "identical_interval",
     "mcnemar_exact",
     "min_all_pass_n",
+    "min_n_at_rate",
     "pass_at_k",
     "pass_hat_k",
     "t_interval",
+    "too_few",
     "wilson",
 ]
 
@@ -65,24 +69,26 @@ class NoInterval:
     reason: str
 
 
-def _check_confidence(confidence: float) -> None:
+def check_confidence(confidence: float) -> None:
+    """Raise ValueError unless it is between 0 and 1."""
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
 
 
 @lru_cache(maxsize=64)
 def _normal_quantile(confidence: float) -> float:
-    _check_confidence(confidence)
+    check_confidence(confidence)
     return NormalDist().inv_cdf(0.5 + 0.5 * confidence)
 
 
 def wilson(
-    k: float, n: int, confidence: float = 0.95, method: str = "wilson"
+    k: float, n: float, confidence: float = 0.95, method: str = "wilson"
 ) -> Interval | NoInterval:
     """Score interval of a share: ``k`` of ``n`` independent units passed (Wilson 1927).
 
     ``(p + z^2/2n +- z sqrt(p(1-p)/n + z^2/4n^2)) / (1 + z^2/n)`` with ``p = k/n``. ``k`` may be a
-    sum of shares; the interval is conservative then, as such units vary less than p(1-p).
+    sum of shares; the interval is conservative then, as such units vary less than p(1-p). ``n`` may
+    be an effective number.
 
     Raises:
         ValueError: ``k`` is not within 0 and ``n``, or ``confidence`` not between 0 and 1.
@@ -110,10 +116,9 @@ def all_equal(values: Sequence[float]) -> bool:
 def t_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | NoInterval:
     """Student's interval of a mean of independent values (Student 1908).
 
-    ``mean +- t(confidence, n - 1) * s / sqrt(n)``. Used for every n: above 50 cases the mean of a
-    bounded score is close to normal, and a bootstrap of it would change the second digit at most.
+    ``mean +- t(confidence, n - 1) * s / sqrt(n)``.
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     n = len(values)
     if n == 0:
         return NoInterval("no case was scored")
@@ -139,17 +144,14 @@ def cluster_t_interval(
     sum(M)^2`` over G clusters (Cochran 1977, Sampling Techniques, 6.3), with G - 1 degrees of
     freedom. It equals :func:`t_interval` where every cluster holds one case.
     """
-    _check_confidence(confidence)
+    check_confidence(confidence)
     count = len(clusters)
     if count < MIN_CLUSTERS:
-        return NoInterval(_too_few(count))
-    cases = sum(size for _, size in clusters)
-    ratio = math.fsum(total for total, _ in clusters) / cases
-    squares = math.fsum((total - ratio * size) ** 2 for total, size in clusters)
-    error = math.sqrt(squares * count / (count - 1)) / cases
-    if error <= 1e-12 * abs(ratio):
-        return NoInterval(f"all {count} groups have the mean {ratio:g}")
-    return _around(ratio, error, count - 1, confidence, f"t over {count} groups")
+        return NoInterval(too_few())
+    found = spread(clusters)
+    if found.error == 0.0:
+        return NoInterval(f"all {count} groups have the mean {found.mean:g}")
+    return _around(found.mean, found.error, count - 1, confidence, f"t over {count} groups")
 
 
 def _around(mean: float, error: float, df: int, confidence: float, method: str) -> Interval:
@@ -157,8 +159,9 @@ def _around(mean: float, error: float, df: int, confidence: float, method: str) 
     return Interval(mean - half, mean + half, confidence, method)
 
 
-def _too_few(clusters: int) -> str:
-    return f"fewer than {MIN_CLUSTERS} independent groups"
+def too_few(least: int = MIN_CLUSTERS) -> str:
+    """Why there is no interval where fewer clusters than ``least`` were scored."""
+    return f"fewer than {least} independent groups"
 
 
 def identical_interval(
@@ -240,3 +243,20 @@ def min_all_pass_n(edge: float, confidence: float = 0.95) -> int:
     while n / (n + z * z) <= edge:
         n += 1
     return n
+
+
+def min_n_at_rate(rate: float, bound: float, confidence: float = 0.95) -> int:
+    """The smallest n for which Wilson's interval around an observed ``rate`` leaves ``bound`` out.
+
+    Wilson's interval holds the bounds b with ``(p - b)^2 <= z^2 b (1 - b) / n``, so n must exceed
+    ``z^2 b (1 - b) / (p - b)^2``. With a rate of 1 it is :func:`min_all_pass_n`. The rate is that
+    which is observed: if the true one is the same, half of the samples of this size show less.
+
+    Raises:
+        ValueError: a share is not within 0 and 1, or both are equal: no n tells them apart.
+    """
+    if not (0.0 <= rate <= 1.0 and 0.0 <= bound <= 1.0) or rate == bound:
+        raise ValueError(f"no number of cases tells {rate} from {bound}")
+    z = _normal_quantile(confidence)
+    needed = z * z * bound * (1.0 - bound) / (rate - bound) ** 2
+    return max(1, math.floor(needed) + 1)

@@ -116,7 +116,7 @@ def _exact_p(sizes: Sequence[int], seen: float) -> float | None:
             following[total + size // unit] += number
             following[total - size // unit] += number
         ways = following
-    edge = abs(seen) / unit - 1e-6 * len(sizes)
+    edge = (abs(seen) - len(sizes)) / unit  # each size was rounded
     far = sum(number for total, number in ways.items() if abs(total) >= edge)
     return float(far / 2 ** len(sizes))
 

@@ -112,7 +112,7 @@ def test_trials_are_averaged_before_cases_are() -> None:
     assert found.scored == 2
 
 
-def test_trials_that_disagree_are_bootstrapped_over_cases() -> None:
+def test_trials_that_disagree_count_for_what_their_spread_is_worth() -> None:
     results = [
         trial(f"case-{case}", (case + number) % 3 > 0, trial=number)
         for case in range(12)
@@ -120,9 +120,10 @@ def test_trials_that_disagree_are_bootstrapped_over_cases() -> None:
     ]
     found = overall(results)
     assert found.value == pytest.approx(2 / 3)
-    # Each case passed 2 of 3: no resample differs, and the interval still has a width.
+    # Each case passed 2 of 3: no case differs, and the interval is still that of 36 outcomes.
     assert found.interval is not None
-    assert found.interval.method == "wilson over 12 clusters"
+    assert found.interval.method == "wilson, 12 clusters worth 36 cases"
+    assert found.interval.low == pytest.approx(wilson(24, 36).low)  # type: ignore[union-attr]
     assert (found.flaky, found.trials, found.passed) == (12, 3, 0)
     assert (found.pass_at_k, found.pass_hat_k) == (1.0, 0.0)
 
@@ -151,7 +152,8 @@ def test_groups_widen_the_interval_of_a_rate() -> None:
     found = overall(results)
     single = wilson(40, 80)
     assert found.interval is not None
-    assert found.interval.method == "bootstrap over 40 clusters"
+    assert found.interval.method == "wilson, 40 clusters"
+    assert found.interval.low == pytest.approx(wilson(20, 40).low)  # type: ignore[union-attr]
     assert found.interval.high - found.interval.low > 1.2 * (single.high - single.low)  # type: ignore[union-attr]
 
 
@@ -162,10 +164,18 @@ def test_too_few_groups_give_no_interval_and_say_why() -> None:
 
 
 def test_groups_in_a_mean() -> None:
-    results = [trial(f"c{i}", float(i // 2), group=f"g{i // 2}") for i in range(12)]
+    results = [trial(f"c{i}", float(i // 2), group=f"g{i // 2}") for i in range(20)]
     found = overall(results)
     assert found.interval is not None
-    assert found.interval.method == "t over 6 groups"
+    assert found.interval.method == "t over 10 groups"
+    assert overall(results[:18]).no_interval == "fewer than 10 independent groups"
+
+
+def test_trials_of_few_cases_give_no_interval() -> None:
+    results = [trial(f"c{c}", t > c, trial=t) for c in range(4) for t in (1, 2, 3)]
+    assert overall(results).no_interval == "fewer than 5 independent groups"
+    results += [trial("c4", t > 1, trial=t) for t in (1, 2, 3)]
+    assert overall(results).interval is not None
 
 
 def test_a_group_and_a_case_of_one_name_are_two_clusters() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_agent_eval.evidence.aggregate import JudgeInfo, case_scores
+from pytest_agent_eval.evidence.aggregate import JudgeInfo, scores_by_case
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.results import TrialResult, Verdict
 
@@ -40,7 +40,7 @@ def decide(
     judges: tuple[JudgeInfo, ...] = JUDGES,
     **keys: Any,
 ) -> tuple[Gate, ...]:
-    scores = case_scores(found, judges)
+    scores = scores_by_case(found, judges)
     return decide_gates("s", {"j": keys}, judges, scores, coverage or full(found), mode=mode)
 
 
@@ -88,7 +88,7 @@ def test_equality_passes_for_averaged_trials() -> None:
         for c in range(7)
         for t in (1, 2, 3)
     ]
-    scores = case_scores(found, JUDGES)
+    scores = scores_by_case(found, JUDGES)
     coverage = Coverage({"dev": 7}, {"dev": 7}, {"dev": 7})
     (gate,) = decide_gates("s", {"j": {"min_pass_rate": 2 / 3}}, JUDGES, scores, coverage)
     assert gate.outcome == "passed"

@@ -14,6 +14,7 @@ from pytest_agent_eval.evidence.intervals import (
     identical_interval,
     mcnemar_exact,
     min_all_pass_n,
+    min_n_at_rate,
     pass_at_k,
     pass_hat_k,
     t_interval,
@@ -218,3 +219,27 @@ def test_the_smallest_n_is_enough_and_one_less_is_not(edge: float, c: float) -> 
 def test_no_number_of_cases_shows_certainty() -> None:
     with pytest.raises(ValueError, match="below 1"):
         min_all_pass_n(1.0)
+
+
+@given(st.floats(0.01, 0.99), st.floats(0, 1), confidences)
+def test_the_smallest_n_at_a_rate_is_enough_and_one_less_is_not(
+    bound: float, rate: float, c: float
+) -> None:
+    if abs(rate - bound) < 0.01:
+        return
+    n = min_n_at_rate(rate, bound, c)
+    assert not _holds(interval_of(wilson(rate * n, n, c)), bound, -1e-9)
+    if n > 1:
+        assert _holds(interval_of(wilson(rate * (n - 1), n - 1, c)), bound, 1e-9)
+
+
+def _holds(found: Interval, bound: float, slack: float) -> bool:
+    return found.low - slack <= bound <= found.high + slack
+
+
+def test_how_many_cases_a_rate_needs() -> None:
+    assert min_n_at_rate(0.95, 0.9) == 139
+    assert min_n_at_rate(1.0, 0.9) == min_all_pass_n(0.9)
+    assert min_n_at_rate(0.5, 0.0) == 1
+    with pytest.raises(ValueError, match="no number of cases"):
+        min_n_at_rate(0.9, 0.9)
