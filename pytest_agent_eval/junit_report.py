@@ -65,5 +65,5 @@ def _reports(gate: Gate) -> Iterator[pytest.TestReport]:
 
 
 def _part(name: str) -> str:
-    """A name that cannot be taken for several parts of a node id."""
-    return printable(name).replace("::", ":")
+    """A name that pytest takes neither for several parts of a node id, nor for parameters."""
+    return printable(name).replace("::", ":").replace("[", "(").replace("]", ")")

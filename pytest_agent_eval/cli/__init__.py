@@ -55,6 +55,17 @@ def _run(arguments: argparse.Namespace) -> int:
             as_json=arguments.json,
             files=arguments.files,
         )
+    if arguments.command == "compare":
+        from pytest_agent_eval.cli.compare import compare_runs
+
+        return compare_runs(
+            arguments.run,
+            variants=arguments.variants,
+            suite=arguments.suite,
+            directory=arguments.runs,
+            as_json=arguments.json,
+            verbosity=arguments.verbose,
+        )
     if arguments.command == "report":
         from pytest_agent_eval.cli.report import report
 
@@ -114,6 +125,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
     show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
+    compare = commands.add_parser(
+        "compare",
+        parents=[where],
+        help="compare stored runs with the first of them, or the variants of one run; exit status "
+        "1 where a judge got worse",
+    )
+    compare.add_argument("run", nargs="+", metavar="RUN", help="as of show; the first is the old")
+    compare.add_argument(
+        "--variants",
+        nargs="*",
+        metavar="NAME",
+        help="of one run its variants, or those named, with the first of them",
+    )
+    compare.add_argument("--suite", metavar="SUITE", help="only this one, by name or file")
+    compare.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="each half too, and all names of cases",
+    )
     report = commands.add_parser("report", help="write reports of a stored run: .md, .json, .csv")
     report.add_argument("run", metavar="RUN", help="as of show; latest is the newest")
     report.add_argument("path", nargs="+", metavar="PATH", help="where to write a report")

@@ -346,12 +346,13 @@ class SuiteSummary:
         if self.pairwise is not None:
             data["pairwise"] = _comparison(self.pairwise, self.info.baseline)
         if self.comparisons:
-            data["comparison"] = self._comparison_dict()
+            data["comparison"] = self.comparison_dict()
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
         return data
 
-    def _comparison_dict(self) -> dict[str, Any]:
+    def comparison_dict(self) -> dict[str, Any]:
+        """``comparison`` of summary.yaml: JSON types."""
         halves = dict.fromkeys(found.split for found in self.comparisons if found.split != "all")
         return {
             "baseline": self.info.baseline,
