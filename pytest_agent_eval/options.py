@@ -194,7 +194,7 @@ def add_options(parser: pytest.Parser) -> None:
         "--agent-eval-baseline",
         default=None,
         metavar="RUN",
-        help="compare with this stored run (its name, the beginning of it, a path, or latest): the "
+        help="compare with this stored run (its name, the beginning of it, a path, or latest); the "
         "judge pairwise asks which of the two did a case better",
     )
     add(
