@@ -111,8 +111,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the result of a case to the report that decides its outcome."""
     report = yield
+    session = item.config.stash[SESSION]
     if isinstance(item, CaseItem | BrokenItem):
-        item.config.stash[SESSION].reports.annotate(item, report, call.excinfo)
+        session.reports.annotate(item, report, call.excinfo)
+    session.sealed.hush(report)
     return report
 
 

@@ -6,13 +6,14 @@ from the reports of the cases, so both ways give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.evidence.sealing import is_open, sealed, sealed_header
 from pytest_agent_eval.evidence.summary import SuiteInfo, Summary, summarise
 from pytest_agent_eval.results import TrialResult
 
@@ -51,13 +52,18 @@ class Report:
             sum(info.selected.values()) for infos in self._infos.values() for info in infos
         )
 
-    def add(self, result: TrialResult) -> None:
-        """Take a result; a second one of the same trial (a rerun) replaces the first."""
+    def add(self, result: TrialResult, *, shown: bool = True) -> None:
+        """Take a result; a second one of the same trial (a rerun) replaces the first.
+
+        Args:
+            result: of a trial.
+            shown: False where its half is sealed, so that it is counted and told to nobody.
+        """
         trial = (result.suite, result.case, result.variant, result.trial)
         if trial in self._results:
             self._earlier.append(self._results[trial])
         self._results[trial] = result
-        for handler in self._handlers:
+        for handler in self._handlers if shown else ():
             handler.trial(result)
 
     def supersede(self, results: Iterable[TrialResult]) -> None:
@@ -91,21 +97,38 @@ class Report:
         return found
 
     def finish(
-        self, writer: RunWriter, *, mode: GateMode, exit_status: int, interrupted: bool
+        self,
+        writer: RunWriter,
+        *,
+        mode: GateMode,
+        exit_status: int,
+        interrupted: bool,
+        record: Callable[[Summary], tuple[Summary, list[str]]],
     ) -> int:
         """Decide the gates, write the summary, close the run.
+
+        Args:
+            writer: of the run.
+            mode: whether gates are decided when part of a suite did not run.
+            exit_status: pytest's.
+            interrupted: the session ended before its last case.
+            record: records looks at holdout halves; gives the summary back with their number, and
+                notes.
 
         Returns:
             The session's exit status: 1 instead of 0 if a gate is missed.
         """
         infos = [info for key in sorted(self._infos) for info in self._infos[key]]
-        self.summary = summarise(
+        summary = summarise(
             infos,
             self._results.values(),
             gate_mode="complete" if mode == "auto" else mode,
             superseded=self._earlier,
             interrupted=interrupted,
         )
+        summary, notes = record(summary)
+        self.notes += notes
+        self.summary = sealed(summary)
         if exit_status == pytest.ExitCode.OK and self.summary.missed:
             exit_status = pytest.ExitCode.TESTS_FAILED
         try:
@@ -137,7 +160,7 @@ class Report:
         from pytest_agent_eval.runs.reader import read_header
 
         try:
-            header = read_header(path)
+            header = sealed_header(read_header(path))
         except AgentEvalError:
             header = {}
         notes = tuple(self._all_notes())
@@ -189,15 +212,20 @@ class Report:
         """What agents have seen of answer keys; the cases may have passed."""
         from pytest_agent_eval.execution.leaks import SEEN
 
-        leaks = [
-            f"{result.case}{f'[{result.variant}]' if result.variant else ''}: {note}"
+        hiding = {key for key, infos in self._infos.items() if any(one.sealed for one in infos)}
+        found = [
+            (result, note)
             for result in self._results.values()
             for note in result.notes
             if note.startswith(SEEN)
         ]
-        if len(leaks) <= _LEAKS_SHOWN:
-            return leaks
-        return [*leaks[:_LEAKS_SHOWN], f"{SEEN}: {len(leaks) - _LEAKS_SHOWN} more values"]
+        leaks = [
+            f"{result.case}{f'[{result.variant}]' if result.variant else ''}: {note}"
+            for result, note in found
+            if is_open(result.split, result.suite in hiding)
+        ]
+        more = len(found) - min(len(leaks), _LEAKS_SHOWN)
+        return [*leaks[:_LEAKS_SHOWN], *([f"{SEEN}: {more} more values"] if more else ())]
 
 
 _LEAKS_SHOWN = 5

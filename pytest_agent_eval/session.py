@@ -15,6 +15,7 @@ import pytest
 
 from pytest_agent_eval.arguments import Datasets
 from pytest_agent_eval.case_reports import CaseReports
+from pytest_agent_eval.holdout import SealedHalves, named_case, recorded
 from pytest_agent_eval.items import BrokenItem, CaseItem, ForeignFile, SuiteFile
 from pytest_agent_eval.run_store import RunStore
 from pytest_agent_eval.signals import Signals
@@ -62,7 +63,9 @@ class EvalSession:
             session_id=str((self.worker or {}).get("testrunuid") or uuid.uuid4().hex),
             is_worker=self.worker is not None,
             upcoming=partial(upcoming, config),
+            begin_sealed=lambda: self.sealed.begin(),
         )
+        self.sealed = SealedHalves()
         self.reports = CaseReports(self)
         self._marks: Marks | None = None
         self._models: ModelProcess | None = None
@@ -143,15 +146,20 @@ class EvalSession:
             self._marks = Marks(self.config)
         return self._marks
 
-    def names_cases_of(self, suite: ActiveSuite) -> bool:
-        """Whether the command line names single cases of a suite."""
+    def named_cases(self, suite: ActiveSuite) -> list[str]:
+        """The single cases of a suite that the command line names."""
         file = str(suite.suite.file)
         base = str(self.config.invocation_params.dir)
-        return any(
-            os.path.abspath(os.path.join(base, argument.partition("::")[0])) == file
+        return [
+            argument.partition("::")[2]
             for argument in self.config.args
             if "::" in argument
-        )
+            and os.path.abspath(os.path.join(base, argument.partition("::")[0])) == file
+        ]
+
+    def named_problem(self, suite: ActiveSuite) -> str:
+        """Why single cases of a suite must not be named as they are; empty if they may."""
+        return named_case(suite, self.named_cases(suite)) if suite.sealed else ""
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the root directory if it is below it."""
@@ -192,9 +200,21 @@ class EvalSession:
             self.problem = str(error)
             items.clear()
 
-    def plan(self, items: Iterable[pytest.Item]) -> None:
-        """Remember what was selected, and plan the trials in pytest's order."""
+    def plan(self, items: list[pytest.Item]) -> None:
+        """Remember what was selected, and plan the trials in pytest's order.
+
+        Raises:
+            pytest.UsageError: it cannot run like this.
+        """
         if not self.suites or self._refused:
+            return
+        try:
+            self.sealed.refuse(self.config, self.suites.values(), items)
+        except pytest.UsageError as error:
+            if self.worker is None:
+                raise
+            self.problem = str(error)  # as in select
+            items.clear()
             return
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():
@@ -207,6 +227,7 @@ class EvalSession:
             self.signals.catch_sigterm()
         running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
         asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
+        self.sealed.plan(running)
         from pytest_agent_eval.errors import AgentEvalError
 
         try:
@@ -327,11 +348,16 @@ class EvalSession:
     def receive(self, report: Any) -> None:
         """Take the results on a report, in the process that reports."""
         results = self.reports.receive(report)
+        shown = not (results and report.agent_eval["sealed"])
+        if not shown:
+            self.sealed.add(report.nodeid)
         if results and self.store.opened is None:
             self._describe_early()
         for result in results:
-            self._report().add(result)
-            self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
+            self._report().add(result, shown=shown)
+            if shown:
+                hook = self.config.hook
+                hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
 
     def _describe_early(self) -> None:
         """Controller: let the run be found as one, also if this session is killed."""
@@ -376,6 +402,7 @@ class EvalSession:
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
         self.trials.stop()
+        self.sealed.forget(self.config)
         self.alarms = [*self.alarms, *self.trials.dataset_changes()]
         if self.worker is not None:
             if self.store.opened is not None:
@@ -415,6 +442,7 @@ class EvalSession:
             exit_status=int(session.exitstatus),
             interrupted=bool(session.shouldstop or session.shouldfail)
             or session.exitstatus == pytest.ExitCode.INTERRUPTED,
+            record=partial(recorded, root=self.config.rootpath, run=writer.run_id, git=writer.git),
         )
         forget_spending(writer.path)
         baseline = self.store.baseline.run if self.store.baseline is not None else None
