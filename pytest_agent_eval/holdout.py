@@ -77,8 +77,7 @@ class SealedHalves:
 
     def plan(self, items: Iterable[CaseItem]) -> None:
         """Learn which items will run."""
-        self._ids = {item.nodeid for item in items if item.sealed}
-        self._left = set(self._ids)
+        self._left = {item.nodeid for item in items if item.sealed}
 
     def begin(self) -> None:
         """Trials of a sealed half start from now on, in threads that may print at any moment."""
@@ -99,7 +98,7 @@ class SealedHalves:
             message.message = "sealed: its text is not shown while a sealed half runs"
 
     def add(self, nodeid: str) -> None:
-        """Learn of an item that another process has run."""
+        """Learn of a sealed item: one that was collected, or that another process has run."""
         self._ids.add(nodeid)
 
     def forget(self, config: pytest.Config) -> None:
@@ -110,12 +109,12 @@ class SealedHalves:
             return
         manager = config.pluginmanager
         failed = getattr(manager.get_plugin("lfplugin"), "lastfailed", None)
-        if isinstance(failed, dict):
-            for nodeid in self._ids & failed.keys():
+        if isinstance(failed, dict):  # its keys are texts, or node ids that become such
+            for nodeid in [nodeid for nodeid in failed if str(nodeid) in self._ids]:
                 del failed[nodeid]
         known = getattr(manager.get_plugin("nfplugin"), "cached_nodeids", None)
         if isinstance(known, set):
-            known -= self._ids
+            known -= {nodeid for nodeid in known if str(nodeid) in self._ids}
 
 
 def _unfit(config: pytest.Config) -> Iterator[str]:

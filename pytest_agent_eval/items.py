@@ -129,6 +129,8 @@ class SuiteFile(pytest.Module):
                     item.mark(marked)
                 if not self.state.asked:
                     item.add_marker(_not_asked(self.state.key))
+                if item.sealed:
+                    session.sealed.add(item.nodeid)
                 yield item
         self.state.note_one_sided_conditions()
 
