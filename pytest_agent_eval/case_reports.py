@@ -72,7 +72,7 @@ class CaseReports:
         item.user_properties.extend(told if item.sealed else properties(outcome))
         report.user_properties.extend(item.user_properties)
         carried: Any = report
-        carried.agent_eval = {"status": outcome.status, "sealed": item.sealed}
+        carried.agent_eval = {"status": outcome.status}
         if self._session.worker is not None:  # else they need not travel; pytest keeps all reports
             carried.agent_eval["trials"] = [_slim(trial).to_dict() for trial in outcome.trials]
             if not self._said_suites:  # not at the end: a session that is interrupted has none
@@ -92,6 +92,8 @@ class CaseReports:
     ) -> None:
         """Leave of a report of a sealed case what its letter says."""
         report.sections = []
+        marked: Any = report
+        marked.agent_eval_sealed = True  # also for the controller, whatever became of the case
         if report.failed and raised is not None:
             known = item.owns(raised.value)
             what = "" if known else f"; {report.when} raised {type(raised.value).__name__}"
@@ -108,7 +110,9 @@ class CaseReports:
 
             self._session.learn(carried.get("suites", {}))
             results = tuple(TrialResult.from_dict(trial) for trial in carried["trials"])
-            if carried["sealed"]:  # other plugins write down whatever a report holds
+            if getattr(
+                report, "agent_eval_sealed", False
+            ):  # other plugins write down whatever a report holds
                 from pytest_agent_eval.evidence.sealing import anonymous
 
                 report.agent_eval["trials"] = [anonymous(one).to_dict() for one in results]

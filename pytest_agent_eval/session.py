@@ -348,7 +348,7 @@ class EvalSession:
     def receive(self, report: Any) -> None:
         """Take the results on a report, in the process that reports."""
         results = self.reports.receive(report)
-        shown = not (results and report.agent_eval["sealed"])
+        shown = not getattr(report, "agent_eval_sealed", False)
         if not shown:
             self.sealed.add(report.nodeid)
         if results and self.store.opened is None:
