@@ -130,6 +130,7 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
     """Close the run and decide the gates."""
     eval_session = session.config.stash[SESSION]
     eval_session.tell_junit()
+    eval_session.sealed.forget(session.config)
     with eval_session.finishing():
         if is_controller(session.config):  # its workers end in the same hook, and store until then
             try:

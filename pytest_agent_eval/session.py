@@ -402,7 +402,6 @@ class EvalSession:
     def finish(self, session: pytest.Session) -> None:
         """Close the run; decide the gates where this process reports."""
         self.trials.stop()
-        self.sealed.forget(self.config)
         self.alarms = [*self.alarms, *self.trials.dataset_changes()]
         if self.worker is not None:
             if self.store.opened is not None:
