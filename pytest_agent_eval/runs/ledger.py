@@ -125,14 +125,17 @@ def read_ledger(path: Path) -> tuple[tuple[Look, ...], tuple[str, ...]]:
 
 
 def record_look(path: Path, look: Look) -> tuple[tuple[Look, ...], tuple[str, ...]]:
-    """Add an entry unless one says the same but for its date: a run that is gone on with, or shown
-    again, is no further look.
+    """Add an entry unless one says the same of the same run: to go on with a run, or to show it
+    again, is no further look, at whatever time and commit.
 
     Returns:
         The entries that were there, and notes on what could not be read or written.
     """
     entries, notes = read_ledger(path)
-    if look not in [replace(entry, date=look.date) for entry in entries]:
+    said = [
+        replace(entry, date=look.date, commit=look.commit, dirty=look.dirty) for entry in entries
+    ]
+    if look not in said:
         try:
             add_look(path, look)
         except RunDirectoryError as error:
