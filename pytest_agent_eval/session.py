@@ -335,9 +335,10 @@ class EvalSession:
             self._give_up(item, error)
         return case_outcomes([result], "all")[0]
 
-    def _give_up(self, item: pytest.Item, error: Exception) -> NoReturn:
+    def _give_up(self, item: CaseItem | BrokenItem, error: Exception) -> NoReturn:
         """End the session: nothing can be stored, so nothing more may be paid for."""
-        message = f"agent-eval: {error}"
+        said = "the result of a sealed case cannot be stored" if item.sealed else str(error)
+        message = f"agent-eval: {said}"  # an error of a file names it, and so the case
         if self.worker is not None:
             # xdist takes a worker that ends early for a crashed one, unless it says why.
             item.session.shouldstop = self.problem = message

@@ -140,8 +140,13 @@ LOUD = ("-vv", "-rA", "--durations=0", "--setup-show", "--agent-eval-subtests", 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
 def test_nothing_of_a_sealed_case_is_shown(
-    sealed: Project, pytester: pytest.Pytester, workers: tuple[str, ...]
+    sealed: Project,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    workers: tuple[str, ...],
 ) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(sealed.path / "steps.md"))
     reports = [f"--agent-eval-report=report.{kind}" for kind in ("md", "json", "csv")]
     result = pytester.runpytest_inprocess(
         *NO_OTHERS, *LOUD, *reports, "--junitxml=junit.xml", *workers
@@ -155,7 +160,7 @@ def test_nothing_of_a_sealed_case_is_shown(
     assert "looked at for the first time for this suite" in printed
     assert len(set(re.findall(r"sealed-\d+", printed))) == 9
     assert "sealed-9" in found["junit.xml"]
-    for report in ("junit.xml", "report.md", "report.json", "report.csv"):
+    for report in ("junit.xml", "steps.md", "report.md", "report.json", "report.csv"):
         assert "plain" in found[report], report
     cached = [name for name in found if name.startswith(".pytest_cache")]
     assert any("plain" in found[name] for name in cached)
