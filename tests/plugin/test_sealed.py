@@ -26,6 +26,7 @@ execution: {timeout: 0.5, parallelism: 4}
 runner: {type: python, function: agent:run}
 judges:
   - name: right
+    labels: labels.yaml
     check: |
       if outputs['input']['do'] == 'puzzle':
           raise ValueError('canary in a judge')
@@ -55,6 +56,10 @@ def run(task):
         raise ValueError(said)
     if do == "hang":
         time.sleep(0.6)
+    if do == "chat":
+        for _ in range(30):
+            time.sleep(0.01)
+            print("chatting", said)
     if do == "lost":
         raise RunnerError(said)
     return said
@@ -80,6 +85,29 @@ def pytest_agent_eval_trial_finished(result):
         file.write(result.case + "\\n")
 
 
+def pytest_collection_modifyitems(items):
+    # Another test in the middle of the sealed cases.
+    others = [item for item in items if item.name == "test_other"]
+    sealed = [item for item in items if item.name.startswith("sealed")]
+    if others and sealed:
+        items.remove(others[0])
+        items.insert(items.index(sealed[0]) + 1, others[0])
+
+
+class Handler:
+    def trial(self, result):
+        with open(HERE / "handled.txt", "a") as file:
+            file.write(result.case + "\\n")
+
+    def finished(self, run):
+        (HERE / "finished.txt").write_text(repr((run.header, run.summary, run.notes)))
+        return ""
+
+
+def pytest_agent_eval_report_handlers():
+    return [Handler()]
+
+
 def pytest_agent_eval_run_finished(summary):
     cases = [case.label for suite in summary.suites for case in suite.cases]
     (HERE / "summed.txt").write_text("\\n".join(cases))
@@ -101,24 +129,37 @@ def sealed(project: Project, pytester: pytest.Pytester) -> Project:
     def named(word: str, half: str) -> str:
         return next(name for n in numbers if Split().half(name := f"{word}-{n}") == half)
 
-    fates = ["pass", "pass", "fail", "raise", "hang", "lost", "puzzle", "pass"]
+    labels = {}
+    fates = ["pass", "chat", "fail", "raise", "hang", "lost", "puzzle", "pass"]
     for number, do in enumerate(fates):
         annotations = {"wise": True, "tags": {"colour": "canary"}, "category": "quince"}
         if number == len(fates) - 1:
             annotations["tags"] = {"picky": "canary"}
-        project.case(
-            named("quince", "holdout"), {"message": f"canary {number}", "do": do}, annotations
-        )
+        name = named("quince", "holdout")
+        labels[name] = do == "fail"
+        project.case(name, {"message": f"canary {number}", "do": do}, annotations)
     broken = named("quince", "holdout")
     project.case(broken, "message: canary\n", "tags: [canary\nquince: {")
     for do in ("pass", "pass", "fail"):
-        project.case(named("plain", "dev"), {"message": f"said {do}", "do": do})
+        name = named("plain", "dev")
+        labels[name] = True
+        project.case(name, {"message": f"said {do}", "do": do})
+    project.write("labels.yaml", yaml.safe_dump(labels))
     return project
 
 
 def everything(project: Project, result: pytest.RunResult) -> dict[str, str]:
     """All that a session printed or wrote, outside of the run directory and the dataset."""
-    inside = (".agent-eval", "cases", "agent.py", "conftest.py", "eval.yaml", "__pycache__")
+    inside = (
+        ".agent-eval",
+        "cases",
+        "labels.yaml",
+        "test_other.py",
+        "agent.py",
+        "conftest.py",
+        "eval.yaml",
+        "__pycache__",
+    )
     found = {"stdout": result.stdout.str(), "stderr": result.stderr.str()}
     for path in sorted(project.path.rglob("*")):
         parts = path.relative_to(project.path).parts
@@ -145,6 +186,10 @@ def test_nothing_of_a_sealed_case_is_shown(
     monkeypatch: pytest.MonkeyPatch,
     workers: tuple[str, ...],
 ) -> None:
+    sealed.write(
+        "test_other.py",
+        "import time\n\n\ndef test_other():\n    time.sleep(0.2)\n    raise ValueError('other')\n",
+    )
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(sealed.path / "steps.md"))
     reports = [f"--agent-eval-report=report.{kind}" for kind in ("md", "json", "csv")]
@@ -155,7 +200,7 @@ def test_nothing_of_a_sealed_case_is_shown(
     assert_sealed(found)
 
     printed = found["stdout"]
-    assert "stdout said fail" in printed, "what is of the dev half is shown as ever"
+    assert "right (said fail)" in printed, "what is of the dev half is shown as ever"
     assert "GATE wise min_pass_rate >= 0.1: " in printed
     assert "looked at for the first time for this suite" in printed
     assert len(set(re.findall(r"sealed-\d+", printed))) == 9
@@ -167,7 +212,9 @@ def test_nothing_of_a_sealed_case_is_shown(
     assert not any("sealed" in found[name] for name in cached), "the names mean others next time"
     told = sorted(set(found["told.txt"].split()))
     assert len(told) == 3
-    assert told == sorted(found["summed.txt"].split())
+    assert told == sorted(found["summed.txt"].split()) == sorted(set(found["handled.txt"].split()))
+    assert not re.search(r"\] eval.yaml::sealed", printed), "subtests are of the dev half"
+    assert "ValueError: other" in printed
     (entry,), notes = read_ledger(sealed.path / "cases.holdout.yaml")
     assert (notes, entry.revealed) == ((), ())
 
