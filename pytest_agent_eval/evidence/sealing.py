@@ -37,8 +37,33 @@ def _sealed_suite(suite: SuiteSummary) -> SuiteSummary:
         replace(one, disagreeing=tuple(name for name in one.disagreeing if name in names))
         for one in suite.calibrations
     )
+    hidden = {trial.case for case in suite.cases for trial in case.trials} - names
+    compared = _sealed_comparisons(suite, {case.label for case in cases}, hidden)
     info = _sealed_info(suite.info, names)
-    return replace(suite, info=info, cases=cases, calibrations=calibrations)
+    return replace(suite, info=info, cases=cases, calibrations=calibrations, **compared)
+
+
+def _sealed_comparisons(
+    suite: SuiteSummary, labels: Collection[str], hidden: Collection[str]
+) -> dict[str, Any]:
+    """What a comparison with a baseline says, where there is one: its lists of cases with the
+    ``labels`` only, and a sentence that names a ``hidden`` case cut before what it lists.
+    """
+    lists = ("improved", "regressed", "only_new", "only_old")
+    found: dict[str, Any] = {}
+    if comparisons := getattr(suite, "comparisons", ()):
+        found["comparisons"] = tuple(
+            replace(
+                one, **{key: tuple(x for x in getattr(one, key) if x in labels) for key in lists}
+            )
+            for one in comparisons
+        )
+    if changes := getattr(suite, "changes", ()):
+        found["changes"] = tuple(
+            text.partition(": ")[0] if any(case in text for case in hidden) else text
+            for text in changes
+        )
+    return found
 
 
 def _sealed_info(info: SuiteInfo, names: Collection[str]) -> SuiteInfo:

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from pytest_agent_eval.evidence.aggregate import JudgeInfo
 from pytest_agent_eval.evidence.sealing import anonymous, is_open, sealed, sealed_header
-from pytest_agent_eval.evidence.summary import SuiteInfo, Summary, summarise
+from pytest_agent_eval.evidence.summary import SuiteInfo, SuiteSummary, Summary, summarise
 from pytest_agent_eval.results import TrialResult, Usage, Verdict
 
 LABELS = {"open": True, "quince": True, "quince-that-did-not-run": False}
@@ -87,3 +87,35 @@ def test_what_travels_of_a_sealed_trial() -> None:
 def test_a_case_of_unknown_half_may_be_sealed() -> None:
     assert [is_open(split, True) for split in ("dev", "holdout", "")] == [True, False, False]
     assert is_open("holdout", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a comparison with a baseline lists of cases."""
+
+    judge: str
+    improved: tuple[str, ...] = ()
+    regressed: tuple[str, ...] = ()
+    only_new: tuple[str, ...] = ()
+    only_old: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared(SuiteSummary):
+    """A suite that was compared with a baseline."""
+
+    comparisons: tuple[Any, ...] = ()
+    changes: tuple[str, ...] = ()
+
+
+def test_a_comparison_lists_no_sealed_case() -> None:
+    suite = whole().suites[0]
+    parts = {field.name: getattr(suite, field.name) for field in fields(suite)}
+    parts["comparisons"] = (
+        Moved("j", ("quince", "open"), ("quince-2",), ("open",), ("quince-0",)),
+    )
+    parts["changes"] = ("model: a -> b", "2 cases changed: open, quince-2")
+    (after,) = sealed(Summary((Compared(**parts),))).suites
+    assert isinstance(after, Compared)
+    assert after.comparisons == (Moved("j", ("open",), (), ("open",), ()),)
+    assert after.changes == ("model: a -> b", "2 cases changed")
