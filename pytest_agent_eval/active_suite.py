@@ -8,12 +8,14 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_agent_eval.errors import (
     AgentEvalError,
     Problem,
+    SelectionError,
     SuiteError,
 )
 from pytest_agent_eval.suite.known import PAIRWISE
@@ -47,6 +49,7 @@ class ActiveSuite:
         half: the split that was asked for, or None.
         variants: names of the variants that run; ``(None,)`` where the suite has none.
         baseline: the run that the session is compared with, or None.
+        sealed: results of its holdout half are shown as aggregates only.
         one_at_a_time: why its cases run one by one although it allows more; empty if they do not.
         notes: things worth telling once, such as warnings of the suite.
     """
@@ -72,6 +75,8 @@ class ActiveSuite:
         self.half: str | None = None
         self.variants: tuple[str | None, ...] = tuple(suite.variants) or (None,)
         self.baseline: Baseline | None = None
+        self.sealed = suite.config.dataset.split.sealed and not options.reveal
+        self._opaque: dict[str, str] | None = None
         self.one_at_a_time = ""
         self.notes = [str(warning) for warning in suite.warnings]
         self.options = options
@@ -193,7 +198,13 @@ class ActiveSuite:
             for rule in dataset.cases
         ]
         every = read_cases(self.suite.dataset_directory, split)
-        self.cases = dataset_cases(every, rules, dataset.if_)
+        try:
+            self.cases = dataset_cases(every, rules, dataset.if_)
+        except SelectionError:
+            if not self.sealed:
+                raise  # it names cases
+            message = "dataset.cases and dataset.if leave no case"
+            raise SelectionError(f"{message}; --agent-eval-reveal says more") from None
         if self.asked:
             places = {
                 case.name: CasePlace(case.split, case.group)
@@ -201,11 +212,53 @@ class ActiveSuite:
                 if isinstance(case, Case)
             }
             self._places = places
-            self._check_labels({case.name for case in every})
+            told = {case.name for case in every if not self.is_sealed(case)}
+            self._check_labels({case.name for case in every}, told)
             self._note_examples()
             self._check_placeholders()
             self._find_literal_placeholders()
         return self.cases
+
+    def is_sealed(self, case: Case | BrokenCase) -> bool:
+        """Whether nothing may be shown of a case by itself. One that cannot be read is sealed
+        unless its name alone says that it is of the dev half.
+        """
+        if not self.sealed:
+            return False
+        if self._opaque is not None:
+            return case.path in self._opaque
+        split = self.suite.config.dataset.split
+        half = getattr(case, "split", "")
+        if not half and split.by == "name":
+            from pytest_agent_eval.cases import Split
+
+            half = Split(split.holdout, split.by, split.salt).half(case.name)
+        return bool(half != "dev")
+
+    def in_order(self, session_id: str) -> list[Case | BrokenCase]:
+        """The cases as they are collected: in dataset order; behind them those that are sealed, in
+        an order that is another one in each session, so that a place tells nothing.
+        """
+        if not self.sealed:
+            return [*self.cases]
+        import xxhash
+
+        sealed = [case for case in self.cases if self.is_sealed(case)]
+
+        def place(case: Case | BrokenCase) -> int:
+            key = f"{session_id}\0{case.path}".encode("utf-8", "surrogatepass")
+            return xxhash.xxh3_128_intdigest(key)
+
+        sealed.sort(key=place)
+        hidden = {case.path for case in sealed}
+        taken = {case.name for case in self.cases if case.path not in hidden}
+        names = (name for number in count(1) if (name := f"sealed-{number}") not in taken)
+        self._opaque = {case.path: name for case, name in zip(sealed, names, strict=False)}
+        return [*(case for case in self.cases if case.path not in hidden), *sealed]
+
+    def shown_name(self, case: Case | BrokenCase) -> str:
+        """What a case is called wherever something is shown; after :meth:`in_order`."""
+        return (self._opaque or {}).get(case.path, case.name)
 
     def applicable(self, case: Case) -> list[str]:
         """Names of the judges whose condition does not exclude the case at collection."""
@@ -283,7 +336,20 @@ class ActiveSuite:
             without_group=sum(_groupless(case) for case in self.cases) if grouped else 0,
             pass_rule=config.execution.pass_,
             baseline=self.baseline.name if self.baseline is not None else "",
+            sealed=self.sealed,
+            revealed=config.dataset.split.sealed and not self.sealed,
+            ledger=self._ledger(),
+            pairs=_pairs(self.cases),
         )
+
+    def _ledger(self) -> str:
+        """The file of its looks relative to the root directory; empty where it has none."""
+        if not self.suite.config.dataset.split.ledger:
+            return ""
+        from pytest_agent_eval.runs.ledger import ledger_of
+
+        path = ledger_of(self.suite.dataset_directory)
+        return os.path.relpath(path, self.rootdir).replace(os.sep, "/")
 
     def is_gated(self, judge: str, variant: str | None) -> bool:
         """Whether a judge has a threshold."""
@@ -428,9 +494,13 @@ class ActiveSuite:
                 noun += "" if held == 1 else "holdout cases and are"
                 self.notes.append(f"{examples.file}: {held} {noun} never shown to a judge")
 
-    def _check_labels(self, cases: Set[str]) -> None:
+    def _check_labels(self, cases: Set[str], told: Set[str]) -> None:
         """Find labels and examples of cases that are not in the dataset; those that are filtered
         out are.
+
+        Args:
+            cases: names of all of them.
+            told: names that may be suggested.
 
         Raises:
             SuiteError: names each of them, in its own file.
@@ -442,7 +512,7 @@ class ActiveSuite:
             for name, line in lines.items():
                 if name not in cases:
                     few = len(problems) < 5  # looking for what was meant takes its time
-                    near = get_close_matches(name, cases, n=1) if few else ()
+                    near = get_close_matches(name, told, n=1) if few else ()
                     hint = f"; did you mean {near[0]}?" if near else ""
                     message = f"the dataset has no case of this name{hint}"
                     problems.append(Problem(message, name, file, line))
@@ -501,7 +571,7 @@ class ActiveSuite:
         from pytest_agent_eval.cases import Case
 
         for case in self.cases:
-            if isinstance(case, Case):
+            if isinstance(case, Case) and not self.is_sealed(case):
                 with contextlib.suppress(AgentEvalError):
                     return set(case.input())
         return set()
@@ -529,6 +599,12 @@ class ActiveSuite:
 def _counts(cases: Sequence[Case | BrokenCase]) -> dict[str, int]:
     counts = Counter(getattr(case, "split", "") for case in cases)
     return {half: counts[half] for half in HALVES}
+
+
+def _pairs(cases: Sequence[Case | BrokenCase]) -> tuple[str, ...]:
+    """The groups that have exactly two cases."""
+    groups = Counter(group for case in cases if (group := getattr(case, "group", None)) is not None)
+    return tuple(sorted(group for group, members in groups.items() if members == 2))
 
 
 def _scale(judge: JudgeConfig) -> tuple[float, float] | None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from pytest_agent_eval.items import SEALED, FailureText
+
 if TYPE_CHECKING:
     from pytest_agent_eval.evidence.outcomes import CaseOutcome
     from pytest_agent_eval.items import BrokenItem, CaseItem
@@ -50,6 +52,8 @@ class CaseReports:
     ) -> None:
         """Attach the outcome of a case to the report that decides it."""
         outcome = item.outcome
+        if item.sealed:
+            self._seal(item, report, raised)
         # What Python agents and judges print is captured by pytest, with the item it is at.
         secrets = self._session.trials.of(item.suite).secrets(item.variant)
         if secrets:
@@ -64,7 +68,8 @@ class CaseReports:
         from pytest_agent_eval.reports.junit import properties
 
         # JUnit reads them from the teardown's report, which copies the item's.
-        item.user_properties.extend(properties(outcome))
+        told = [("agent_eval.split", "holdout"), ("agent_eval.sealed", "true")]
+        item.user_properties.extend(told if item.sealed else properties(outcome))
         report.user_properties.extend(item.user_properties)
         carried: Any = report
         carried.agent_eval = {"status": outcome.status}
@@ -76,7 +81,23 @@ class CaseReports:
         self._on_its_way = outcome.trials
         if report.skipped and isinstance(report.longrepr, tuple):
             path, line, _ = item.location
-            report.longrepr = (path, (line or 0) + 1, f"Skipped: {outcome.reason}")
+            reason = SEALED if item.sealed else outcome.reason
+            report.longrepr = (path, (line or 0) + 1, f"Skipped: {reason}")
+
+    def _seal(
+        self,
+        item: CaseItem | BrokenItem,
+        report: pytest.TestReport,
+        raised: pytest.ExceptionInfo[BaseException] | None,
+    ) -> None:
+        """Leave of a report of a sealed case what its letter says."""
+        report.sections = []
+        marked: Any = report
+        marked.agent_eval_sealed = True  # also for the controller, whatever became of the case
+        if report.failed and raised is not None:
+            known = item.owns(raised.value)
+            what = "" if known else f"; {report.when} raised {type(raised.value).__name__}"
+            report.longrepr = cast(Any, FailureText(f"{SEALED}{what}"))
 
     def receive(self, report: Any) -> tuple[TrialResult, ...]:
         """The results on a report, in the process that reports; none in all others."""
@@ -89,9 +110,13 @@ class CaseReports:
 
             self._session.learn(carried.get("suites", {}))
             results = tuple(TrialResult.from_dict(trial) for trial in carried["trials"])
-        if isinstance(report.longrepr, str):  # xdist turns the block into text
-            from pytest_agent_eval.items import FailureText
+            if getattr(
+                report, "agent_eval_sealed", False
+            ):  # other plugins write down whatever a report holds
+                from pytest_agent_eval.evidence.sealing import anonymous
 
+                report.agent_eval["trials"] = [anonymous(one).to_dict() for one in results]
+        if isinstance(report.longrepr, str):  # xdist turns the block into text
             report.longrepr = FailureText(report.longrepr)
         return results
 

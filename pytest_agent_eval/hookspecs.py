@@ -35,7 +35,7 @@ def pytest_agent_eval_judge_kinds(config: pytest.Config) -> Mapping[str, JudgeKi
 def pytest_agent_eval_trial_finished(config: pytest.Config, result: TrialResult) -> None:
     """A trial has a stored result. Called in the process that reports, in pytest's order.
 
-    Under pytest-xdist that is the controller.
+    Under pytest-xdist that is the controller. Not called for trials of a sealed holdout half.
     """
 
 

@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from pytest_agent_eval.evidence.outcomes import CaseOutcome
     from pytest_agent_eval.session import EvalSession
 
-__all__ = ["SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
+__all__ = ["SEALED", "SESSION", "BrokenItem", "CaseItem", "FailureText", "ForeignFile", "SuiteFile"]
 
 SESSION: pytest.StashKey[EvalSession] = pytest.StashKey()
+
+SEALED = "sealed: counted in the aggregates only (--agent-eval-reveal opens the half)"
+"""All that is told of a case of a sealed half."""
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -97,17 +100,25 @@ class SuiteFile(pytest.Module):
         session = self.config.stash[SESSION]
         try:
             self.state = session.open_suite(self)
-            cases = self.state.read_cases()
+            self.state.read_cases()
+            cases = self.state.in_order(session.trials.session_id)
         except (SuiteError, DocumentError) as error:
             raise self.CollectError(str(error)) from None  # names the file itself
         except AgentEvalError as error:
             raise self.CollectError(f"{session.relative(self.path)}: {error}") from None
+        problem = session.named_problem(self.state)
+        if problem:
+            raise self.CollectError(problem)
         marks = session.marks()
         fixtures: FuncFixtureInfo | None = None
         for case in cases:
             marked: list[pytest.MarkDecorator] = []
             if not isinstance(case, BrokenCase):
-                marked = marks.of(case, self.state.applicable(case))
+                applicable = self.state.applicable(case)
+                if self.state.is_sealed(case):  # its tags would tell which case it is
+                    marked = [pytest.mark.holdout]
+                else:
+                    marked = marks.of(case, applicable)
             for variant in self.state.variants:
                 if isinstance(case, BrokenCase):
                     item: CaseItem | BrokenItem = BrokenItem.make(self, case, variant)
@@ -118,6 +129,8 @@ class SuiteFile(pytest.Module):
                     item.mark(marked)
                 if not self.state.asked:
                     item.add_marker(_not_asked(self.state.key))
+                if item.sealed:
+                    session.sealed.add(item.nodeid)
                 yield item
         self.state.note_one_sided_conditions()
 
@@ -147,13 +160,25 @@ class CaseItem(pytest.Function):
         fixtures: FuncFixtureInfo | None,
     ) -> CaseItem:
         """Build the item of a case; ``fixtures`` are those of an earlier item of this suite."""
-        name = case.name if variant is None else f"{case.name}[{variant}]"
+        name = parent.state.shown_name(case)
+        name = name if variant is None else f"{name}[{variant}]"
         item: CaseItem = cls.from_parent(parent, name=name, callobj=_case, fixtureinfo=fixtures)
         item.case = case
         item.suite = parent.state
         item.variant = variant
         item.outcome = None
         return item
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing may be shown of this case by itself."""
+        return self.suite.is_sealed(self.case)
+
+    @property
+    def label(self) -> str:
+        """The case, with ``[variant]`` where it has one, as it is stored."""
+        name = self.case.name
+        return name if self.variant is None else f"{name}[{self.variant}]"
 
     @property
     def trials(self) -> int:
@@ -235,17 +260,19 @@ class CaseItem(pytest.Function):
         """Raise what the result says."""
         assert self.outcome is not None
         session = self.config.stash[SESSION]
-        if session.options.subtests:
+        if session.options.subtests and not self.sealed:
             session.reports.report_subtests(self, self._request.getfixturevalue("subtests"))
         if self.outcome.status == "failed":
             raise CaseFailed
         if self.outcome.status == "skipped":
-            pytest.skip(self.outcome.reason)
+            pytest.skip(SEALED if self.sealed else self.outcome.reason)
 
     def repr_failure(  # type: ignore[override]
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The failure block; pytest's own representation for anything that is not ours."""
+        if self.sealed:
+            return FailureText(SEALED)
         if isinstance(excinfo.value, pytest.FixtureLookupError):
             return self._without_stand_in(excinfo.value)
         if self.owns(excinfo.value) and self.outcome is not None:
@@ -290,7 +317,7 @@ class BrokenItem(pytest.Item):
     @classmethod
     def make(cls, parent: SuiteFile, case: BrokenCase, variant: str | None) -> BrokenItem:
         """Build the item of a broken case. Its name is shown so that pytest can address it."""
-        name = _addressable(case.name)
+        name = _addressable(parent.state.shown_name(case))
         item: BrokenItem = cls.from_parent(
             parent, name=name if variant is None else f"{name}[{variant}]"
         )
@@ -298,6 +325,11 @@ class BrokenItem(pytest.Item):
         item.suite = parent.state
         item.variant = variant
         return item
+
+    @property
+    def sealed(self) -> bool:
+        """Whether nothing may be shown of this case by itself."""
+        return self.suite.is_sealed(self.case)
 
     def setup(self) -> None:
         """Raise the error of the case, so that pytest counts an error and not a failure.
@@ -320,6 +352,8 @@ class BrokenItem(pytest.Item):
         self, excinfo: ExceptionInfo[BaseException]
     ) -> str | TerminalRepr | FailureText:
         """The message alone."""
+        if self.sealed:
+            return FailureText(SEALED)
         if self.owns(excinfo.value):
             return FailureText(str(excinfo.value))
         return super().repr_failure(excinfo)

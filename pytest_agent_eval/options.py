@@ -46,6 +46,7 @@ class Options:
         progress: show the status line, where there is a terminal for it.
         judge_dirs: directories of the project's own builtin judges (absolute).
         llm: how models are asked: ``auto``, ``live``, ``record`` or ``replay``.
+        reveal: show the cases of sealed holdout halves, and record that.
         reports: files to write reports to (absolute); their suffixes say which.
     """
 
@@ -73,6 +74,7 @@ class Options:
     judge_dirs: tuple[str, ...]
     llm: LlmMode
     reports: tuple[str, ...]
+    reveal: bool
 
     def to_dict(self) -> dict[str, Any]:
         """The options that decide what runs and how, without paths of this machine."""
@@ -86,6 +88,7 @@ class Options:
             "model",
             "variants",
             "max_cost",
+            "reveal",
         ]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
@@ -114,6 +117,13 @@ def add_options(parser: pytest.Parser) -> None:
         choices=("dev", "holdout", "all"),
         default=None,
         help="run this half of the cases",
+    )
+    add(
+        "--agent-eval-reveal",
+        action="store_true",
+        default=False,
+        help="show the cases of a sealed holdout half (dataset.split.sealed); the ledger beside "
+        "the dataset records that they were seen",
     )
     add(
         "--agent-eval-tag",
@@ -320,6 +330,7 @@ def read_options(config: pytest.Config) -> Options:
         judge_dirs=tuple(str(path) for path in config.getini("agent_eval_judge_dirs")),
         llm=cast("LlmMode", config.getoption("--agent-eval-llm")),
         reports=_reports(option.agent_eval_report, str(config.invocation_params.dir)),
+        reveal=option.agent_eval_reveal,
     )
 
 

@@ -111,8 +111,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Attach the result of a case to the report that decides its outcome."""
     report = yield
+    session = item.config.stash[SESSION]
     if isinstance(item, CaseItem | BrokenItem):
-        item.config.stash[SESSION].reports.annotate(item, report, call.excinfo)
+        session.reports.annotate(item, report, call.excinfo)
+    session.sealed.hush(report)
     return report
 
 
@@ -127,6 +129,7 @@ def pytest_report_teststatus(
 def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
     """Close the run and decide the gates."""
     eval_session = session.config.stash[SESSION]
+    eval_session.sealed.forget(session.config)
     with eval_session.finishing():
         eval_session.decide(session)
         if is_controller(session.config):  # its workers end in the same hook, and store until then

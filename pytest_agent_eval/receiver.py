@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    import warnings
+
     from pytest_agent_eval.session import EvalSession
 
 __all__ = ["Receiver", "tolerated_status"]
@@ -22,6 +24,13 @@ class Receiver:
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Take the result, before the terminal prints the report."""
         self._session.receive(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_warning_recorded(
+        self, warning_message: warnings.WarningMessage, nodeid: str
+    ) -> None:
+        """Look at a warning, before anybody writes it down."""
+        self._session.sealed.hush_warning(warning_message, nodeid)
 
 
 def tolerated_status(report: Any) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:

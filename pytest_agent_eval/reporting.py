@@ -6,13 +6,14 @@ from the reports of the cases, so both ways give the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.evidence.sealing import is_open, sealed, sealed_header
 from pytest_agent_eval.evidence.summary import Against, SuiteInfo, Summary, summarise
 from pytest_agent_eval.results import TrialResult
 
@@ -42,6 +43,7 @@ class Report:
         self._notes: dict[str, Sequence[str]] = {}
         self.notes: list[str] = []
         self.summary: Summary | None = None
+        self._whole: Summary | None = None
         self.problem = ""
 
     @property
@@ -51,13 +53,18 @@ class Report:
             sum(info.selected.values()) for infos in self._infos.values() for info in infos
         )
 
-    def add(self, result: TrialResult) -> None:
-        """Take a result; a second one of the same trial (a rerun) replaces the first."""
+    def add(self, result: TrialResult, *, shown: bool = True) -> None:
+        """Take a result; a second one of the same trial (a rerun) replaces the first.
+
+        Args:
+            result: of a trial.
+            shown: False where its half is sealed, so that it is counted and told to nobody.
+        """
         trial = (result.suite, result.case, result.variant, result.trial)
         if trial in self._results:
             self._earlier.append(self._results[trial])
         self._results[trial] = result
-        for handler in self._handlers:
+        for handler in self._handlers if shown else ():
             handler.trial(result)
 
     def supersede(self, results: Iterable[TrialResult]) -> None:
@@ -76,7 +83,8 @@ class Report:
         interrupted: bool,
         against: Against | None = None,
     ) -> Summary:
-        """Work out aggregates and comparisons, and decide the gates: once, for all reports.
+        """Work out aggregates and comparisons, and decide the gates: once, for all reports. What
+        is sealed is not in what they get.
 
         Args:
             mode: when gates decide.
@@ -84,7 +92,7 @@ class Report:
             against: the run to compare with.
         """
         if self.summary is None:
-            self.summary = summarise(
+            self._whole = summarise(
                 self._suites(),
                 self._results.values(),
                 gate_mode="complete" if mode == "auto" else mode,
@@ -92,18 +100,34 @@ class Report:
                 interrupted=interrupted,
                 against=against,
             )
+            self.summary = sealed(self._whole)
         return self.summary
 
     def _suites(self) -> list[SuiteInfo]:
         return [info for key in sorted(self._infos) for info in self._infos[key]]
 
-    def finish(self, writer: RunWriter, *, exit_status: int) -> int:
+    def finish(
+        self,
+        writer: RunWriter,
+        *,
+        exit_status: int,
+        record: Callable[[Summary], tuple[Summary, list[str]]],
+    ) -> int:
         """Write the summary that was decided on, and close the run.
+
+        Args:
+            writer: of the run.
+            exit_status: pytest's.
+            record: records looks at holdout halves; gives the summary back with their number, and
+                notes.
 
         Returns:
             The session's exit status: 1 instead of 0 if a gate is missed.
         """
-        assert self.summary is not None, "decided before"
+        assert self._whole is not None, "decided before"
+        whole, notes = record(self._whole)
+        self.notes += notes
+        self.summary = sealed(whole)
         if exit_status == pytest.ExitCode.OK and self.summary.missed:
             exit_status = pytest.ExitCode.TESTS_FAILED
         try:
@@ -135,7 +159,7 @@ class Report:
         from pytest_agent_eval.runs.reader import read_header
 
         try:
-            header = read_header(path)
+            header = sealed_header(read_header(path))
         except AgentEvalError:
             header = {}
         notes = tuple(self._all_notes())
@@ -187,15 +211,20 @@ class Report:
         """What agents have seen of answer keys; the cases may have passed."""
         from pytest_agent_eval.execution.leaks import SEEN
 
-        leaks = [
-            f"{result.case}{f'[{result.variant}]' if result.variant else ''}: {note}"
+        hiding = {key for key, infos in self._infos.items() if any(one.sealed for one in infos)}
+        found = [
+            (result, note)
             for result in self._results.values()
             for note in result.notes
             if note.startswith(SEEN)
         ]
-        if len(leaks) <= _LEAKS_SHOWN:
-            return leaks
-        return [*leaks[:_LEAKS_SHOWN], f"{SEEN}: {len(leaks) - _LEAKS_SHOWN} more values"]
+        leaks = [
+            f"{result.case}{f'[{result.variant}]' if result.variant else ''}: {note}"
+            for result, note in found
+            if is_open(result.split, result.suite in hiding)
+        ]
+        more = len(found) - min(len(leaks), _LEAKS_SHOWN)
+        return [*leaks[:_LEAKS_SHOWN], *([f"{SEEN}: {more} more values"] if more else ())]
 
 
 _LEAKS_SHOWN = 5

@@ -62,7 +62,11 @@ def deselect(session: EvalSession, items: list[pytest.Item]) -> None:
                 assert parent is not None
                 items[items.index(item)] = BrokenItem.make(parent, case, item.variant)
         if suite.asked and not kept:
-            emptied.append(f"{key}: {chosen.emptied_by}")
+            emptied_by = chosen.emptied_by
+            if suite.sealed:  # it tells of the cases that were there before
+                told = [case for case in cases.values() if not suite.is_sealed(case)]
+                emptied_by = select(told, selection).emptied_by or "the options leave none"
+            emptied.append(f"{key}: {emptied_by}")
     running = [key for key in groups if session.suites[key].asked]
     if emptied and len(emptied) == len(running):
         raise pytest.UsageError(*[f"agent-eval: no case is left: {line}" for line in emptied])
@@ -84,7 +88,7 @@ def _split(session: EvalSession, suite: ActiveSuite) -> str:
     marked = (session.config.option.markexpr or "").strip()
     if options.split is not None:
         split = options.split
-    elif marked or session.names_cases_of(suite):
+    elif marked or session.named_cases(suite):
         split = "all"
     else:
         split = suite.suite.config.dataset.split.default

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_agent_eval.arguments import Datasets
 from pytest_agent_eval.case_reports import CaseReports
+from pytest_agent_eval.holdout import SealedHalves, named_case, recorded
 from pytest_agent_eval.items import BrokenItem, CaseItem, ForeignFile, SuiteFile
 from pytest_agent_eval.run_store import RunStore
 from pytest_agent_eval.signals import Signals
@@ -63,7 +64,9 @@ class EvalSession:
             session_id=str((self.worker or {}).get("testrunuid") or uuid.uuid4().hex),
             is_worker=self.worker is not None,
             upcoming=partial(upcoming, config),
+            begin_sealed=lambda: self.sealed.begin(),
         )
+        self.sealed = SealedHalves()
         self.reports = CaseReports(self)
         self._marks: Marks | None = None
         self._models: ModelProcess | None = None
@@ -144,15 +147,20 @@ class EvalSession:
             self._marks = Marks(self.config)
         return self._marks
 
-    def names_cases_of(self, suite: ActiveSuite) -> bool:
-        """Whether the command line names single cases of a suite."""
+    def named_cases(self, suite: ActiveSuite) -> list[str]:
+        """The single cases of a suite that the command line names."""
         file = str(suite.suite.file)
         base = str(self.config.invocation_params.dir)
-        return any(
-            os.path.abspath(os.path.join(base, argument.partition("::")[0])) == file
+        return [
+            argument.partition("::")[2]
             for argument in self.config.args
             if "::" in argument
-        )
+            and os.path.abspath(os.path.join(base, argument.partition("::")[0])) == file
+        ]
+
+    def named_problem(self, suite: ActiveSuite) -> str:
+        """Why single cases of a suite must not be named as they are; empty if they may."""
+        return named_case(suite, self.named_cases(suite)) if suite.sealed else ""
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the root directory if it is below it."""
@@ -193,9 +201,21 @@ class EvalSession:
             self.problem = str(error)
             items.clear()
 
-    def plan(self, items: Iterable[pytest.Item]) -> None:
-        """Remember what was selected, and plan the trials in pytest's order."""
+    def plan(self, items: list[pytest.Item]) -> None:
+        """Remember what was selected, and plan the trials in pytest's order.
+
+        Raises:
+            pytest.UsageError: it cannot run like this.
+        """
         if not self.suites or self._refused:
+            return
+        try:
+            self.sealed.refuse(self.config, self.suites.values(), items)
+        except pytest.UsageError as error:
+            if self.worker is None:
+                raise
+            self.problem = str(error)  # as in select
+            items.clear()
             return
         chosen = [item for item in items if isinstance(item, CaseItem | BrokenItem)]
         for suite in self.suites.values():
@@ -208,6 +228,7 @@ class EvalSession:
             self.signals.catch_sigterm()
         running = [item for item in chosen if isinstance(item, CaseItem) and item.suite.asked]
         asked = [suite for suite in self.suites.values() if suite.asked and suite.selected]
+        self.sealed.plan(running)
         from pytest_agent_eval.errors import AgentEvalError
 
         try:
@@ -315,9 +336,10 @@ class EvalSession:
             self._give_up(item, error)
         return case_outcomes([result], "all")[0]
 
-    def _give_up(self, item: pytest.Item, error: Exception) -> NoReturn:
+    def _give_up(self, item: CaseItem | BrokenItem, error: Exception) -> NoReturn:
         """End the session: nothing can be stored, so nothing more may be paid for."""
-        message = f"agent-eval: {error}"
+        said = "the result of a sealed case cannot be stored" if item.sealed else str(error)
+        message = f"agent-eval: {said}"  # an error of a file names it, and so the case
         if self.worker is not None:
             # xdist takes a worker that ends early for a crashed one, unless it says why.
             item.session.shouldstop = self.problem = message
@@ -328,11 +350,16 @@ class EvalSession:
     def receive(self, report: Any) -> None:
         """Take the results on a report, in the process that reports."""
         results = self.reports.receive(report)
+        shown = not getattr(report, "agent_eval_sealed", False)
+        if not shown:
+            self.sealed.add(report.nodeid)
         if results and self.store.opened is None:
             self._describe_early()
         for result in results:
-            self._report().add(result)
-            self.config.hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
+            self._report().add(result, shown=shown)
+            if shown:
+                hook = self.config.hook
+                hook.pytest_agent_eval_trial_finished(config=self.config, result=result)
 
     def _describe_early(self) -> None:
         """Controller: let the run be found as one, also if this session is killed."""
@@ -438,7 +465,11 @@ class EvalSession:
                 "stored, but not counted here"
             )
         self.decide(session)  # unless that is done
-        status = report.finish(writer, exit_status=int(session.exitstatus))
+        status = report.finish(
+            writer,
+            exit_status=int(session.exitstatus),
+            record=partial(recorded, root=self.config.rootpath, run=writer.run_id, git=writer.git),
+        )
         forget_spending(writer.path)
         baseline = self.store.baseline.run if self.store.baseline is not None else None
         if not report.tell(writer.path, baseline) and status == pytest.ExitCode.OK:

@@ -479,10 +479,18 @@ class SuiteTrials:
         changed = changed_in(directory, self._files, was_set_back=in_repo)
         if not changed:
             return ""
-        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""
+        shown: Sequence[str] = changed
+        if self._suite.sealed:
+            told = {
+                one.directory.name for one in self._suite.cases if not self._suite.is_sealed(one)
+            }
+            shown = [path for path in changed if Path(path).parts[0] in told]
+        named = ", ".join(shown[:5]) or "files of sealed cases"
+        left = len(changed) - len(shown[:5]) if shown else 0
+        more = f" and {left} more" if left else ""
         return (
             f"{self._suite.key}: the dataset was changed during the run, by an agent or by hand: "
-            f"{', '.join(changed[:5])}{more}"
+            f"{named}{more}"
         )
 
     # -- results of what did not run ---------------------------------------------------------

@@ -11,6 +11,7 @@ import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -57,6 +58,7 @@ class Trials:
         session_id: the same in all processes of a session, and in no other session.
         is_worker: this is a worker of pytest-xdist.
         upcoming: an xdist worker's items that it will certainly run, in order.
+        begin_sealed: called before the first trial of a sealed half starts.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Trials:
         session_id: str,
         is_worker: bool,
         upcoming: Callable[[], Sequence[str]],
+        begin_sealed: Callable[[], None],
     ) -> None:
         self._config = config
         self._options = options
@@ -75,9 +78,10 @@ class Trials:
         self.session_id = session_id
         self._is_worker = is_worker
         self._upcoming = upcoming
+        self._begin_sealed = begin_sealed
         self._engine: Engine | None = None
         self._suites: dict[str, SuiteTrials] = {}
-        self._lanes: dict[tuple[str, str | None], Lane] = {}
+        self._lanes: dict[tuple[str, str | None, bool], Lane] = {}
         self._attempts: Counter[tuple[str, int]] = Counter()
         self._taken_over: Counter[str] = Counter()
         self._items: dict[str, CaseItem] = {}
@@ -141,9 +145,9 @@ class Trials:
             Job(
                 (item.nodeid, trial),
                 partial(self._steps, item, trial),
-                lane=self._lanes[item.suite.key, item.variant],
+                lane=self._lanes[item.suite.key, item.variant, item.sealed],
                 name=item.name,
-                ahead=not _may_be_skipped(item),
+                ahead=not _may_be_skipped(item) and not (item.sealed and self._shares_lane(item)),
             )
             for item in items
             for trial in range(1, item.trials + 1)
@@ -200,12 +204,22 @@ class Trials:
                 if limit > 1:
                     suite.one_at_a_time = reason
                 limit = 1
-            self._lanes[suite.key, variant] = Lane(
+            lane = Lane(
                 limit,
                 ahead=ahead and not one_by_one,
                 is_async=self.cluster is not None,
                 open=not scope,
             )
+            self._lanes[suite.key, variant, False] = lane
+            # Its trials start when pytest is at the first of them: what agents print lands in
+            # whatever test pytest is at, and has to be taken away there.
+            apart = suite.sealed and not reason
+            self._lanes[suite.key, variant, True] = replace(lane, open=False) if apart else lane
+
+    def _shares_lane(self, item: CaseItem) -> bool:
+        """Whether sealed trials and others of a suite take turns."""
+        key, variant = item.suite.key, item.variant
+        return self._lanes[key, variant, True] is self._lanes[key, variant, False]
 
     # -- running ---------------------------------------------------------------------------
 
@@ -221,8 +235,10 @@ class Trials:
         needed = item.suite.fixture and self._options.rescore is None
         if needed and not trials.fixture_problem:
             trials.fixture_value = item.fixture(item.suite.fixture)
-            for variant in item.suite.variants:
-                self._lanes[item.suite.key, variant].open = True
+        if item.sealed:
+            self._begin_sealed()
+        for variant in item.suite.variants:
+            self._lanes[item.suite.key, variant, item.sealed].open = True
         BATON.give()  # a case that is run again, before it was reported for good
         if self._held is not None:
             self._held.deliver()
@@ -233,8 +249,10 @@ class Trials:
         self._engine.begin(keys)
         if self._is_worker and self._options.parallelism is not None:
             for nodeid in self._upcoming():
-                if nodeid in self._items and not _may_be_skipped(self._items[nodeid]):
-                    self._engine.begin(self._keys(self._items[nodeid]))
+                coming = self._items.get(nodeid)
+                early = coming is not None and coming.sealed and not item.sealed
+                if coming is not None and not early and not _may_be_skipped(coming):
+                    self._engine.begin(self._keys(coming))
         waiting = self._line.tick if self._line is not None else None
         try:
             return [self._engine.result(key, waiting=waiting) for key in keys]
@@ -268,7 +286,7 @@ class Trials:
     def _know_lanes(self) -> None:
         """Find out whose agents are awaited, before many of them start at once."""
         writer = self._store.writer()
-        for (key, variant), lane in self._lanes.items():
+        for (key, variant, _), lane in self._lanes.items():
             if not lane.open or lane.limit == 1 or id(lane) in self._known_lanes:
                 continue
             self._known_lanes.add(id(lane))
@@ -313,7 +331,7 @@ class Trials:
         def place() -> TrialPlace:
             self._attempts[item.nodeid, trial] += 1
             attempt = self._attempts[item.nodeid, trial]
-            parts = self._store.parts(item.suite, item.name)
+            parts = self._store.parts(item.suite, item.label)
             return TrialPlace(parts, trial, attempt, self._workspaces)
 
         result = yield from trials.steps(

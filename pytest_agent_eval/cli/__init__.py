@@ -54,6 +54,7 @@ def _run(arguments: argparse.Namespace) -> int:
             directory=arguments.runs,
             as_json=arguments.json,
             files=arguments.files,
+            reveal=arguments.reveal,
         )
     if arguments.command == "compare":
         from pytest_agent_eval.cli.compare import compare_runs
@@ -151,6 +152,11 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("path", nargs="+", metavar="PATH", help="where to write a report")
     report.add_argument("--baseline", metavar="RUN", help="a run to show beside it")
     report.add_argument("--runs", metavar="DIR", help=where_help)
+    show.add_argument(
+        "--reveal",
+        action="store_true",
+        help="show also the cases of a sealed holdout half, and record it in the ledger",
+    )
     recordings = commands.add_parser(
         "recordings", help="the calls of models that are recorded beside a suite"
     )

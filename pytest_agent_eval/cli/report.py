@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_agent_eval.cli.places import runs_directory
+from pytest_agent_eval.cli.revealing import open_part
 from pytest_agent_eval.cli.stored_summary import stored_summary
+from pytest_agent_eval.evidence.sealing import sealed
 from pytest_agent_eval.reports.handler import FinishedRun, make_handler
 from pytest_agent_eval.runs.finding import find_run
 from pytest_agent_eval.runs.stored import StoredRun
@@ -17,7 +19,7 @@ __all__ = ["report"]
 def report(
     run: str, paths: Sequence[str], *, baseline: str | None = None, directory: str | None = None
 ) -> int:
-    """Write reports of a stored run.
+    """Write reports of a stored run; of a sealed half they hold aggregates only.
 
     Args:
         run: what :func:`~pytest_agent_eval.runs.finding.find_run` takes.
@@ -31,11 +33,12 @@ def report(
     """
     handlers = [make_handler(Path(path)) for path in paths]
     runs = runs_directory(directory)
-    stored = StoredRun.open(find_run(runs, run))
+    every = StoredRun.open(find_run(runs, run))
     other = StoredRun.open(find_run(runs, baseline)) if baseline else None
-    summary = stored_summary(stored, other)
+    summary = stored_summary(every, other)
+    stored = open_part(every, summary)
     finished = FinishedRun(
-        stored.path.name, stored.path, stored.header, summary, stored.notes, other
+        stored.path.name, stored.path, stored.header, sealed(summary), stored.notes, other
     )
     for handler in handlers:
         for result in stored.results:

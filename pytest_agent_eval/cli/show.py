@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agent_eval.cli.places import runs_directory
+from pytest_agent_eval.cli.revealing import open_part, record_reveal, refuse_sealed
 from pytest_agent_eval.cli.runs import state_of
 from pytest_agent_eval.cli.stored_summary import left_out, stored_calibrations, stored_summary
 from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import RunDirectoryError, SelectionError
+from pytest_agent_eval.evidence.sealing import sealed
+from pytest_agent_eval.evidence.summary import Summary
 from pytest_agent_eval.execution.verdict import last_said
 from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.failure import failure_block
@@ -49,6 +52,7 @@ def show(
     directory: str | None = None,
     as_json: bool = False,
     files: bool = False,
+    reveal: bool = False,
 ) -> int:
     """Print a run, or a case of it.
 
@@ -59,19 +63,31 @@ def show(
         directory: of the runs; None to look for it.
         as_json: print JSON.
         files: list the files of each record, with their sizes.
+        reveal: show also the cases of sealed halves, and record it.
 
     Raises:
         RunDirectoryError: no such run, or it cannot be read.
         SelectionError: no such case or trial; names those that are near.
     """
-    stored = StoredRun.open(find_run(runs_directory(directory), run))
+    every = StoredRun.open(find_run(runs_directory(directory), run))
+    summary = stored_summary(every)
+    stored = every if reveal else open_part(every, summary)
     if case is None:
         if as_json:
-            _print_json(_run_data(stored, files))
+            _print_json(_run_data(stored, summary if reveal else sealed(summary), files))
         else:
-            print_lines(_run_lines(stored, width(), files))
+            shown = summary if reveal else sealed(summary)
+            print_lines(_run_lines(stored, shown, width(), files))
+            if len(stored.trials) < len(every.trials):
+                print("cases of a sealed half are not listed (--reveal lists them)")
+        if reveal:
+            record_reveal(every, summary)
         return 0
+    if len(stored.trials) < len(every.trials):
+        refuse_sealed(case, every, stored)
     trials = _chosen(stored, case, trial)
+    if reveal:
+        record_reveal(every, summary, {item.result.case for item in trials})
     if as_json:
         _print_json([_trial_data(stored, item) for item in trials])
     else:
@@ -129,13 +145,13 @@ def _there(labels: Sequence[str]) -> str:
 # -- a run ----------------------------------------------------------------------------------------
 
 
-def _run_data(run: StoredRun, files: bool) -> dict[str, Any]:
+def _run_data(run: StoredRun, summary: Summary, files: bool) -> dict[str, Any]:
     data: dict[str, Any] = {
         "path": str(run.path),
         "state": state_of(run.path, run.header),
         "header": dict(run.header),
         "notes": list(run.notes),
-        "summary": stored_summary(run).to_yaml_dict(run.path.name),
+        "summary": summary.to_yaml_dict(run.path.name),
     }
     if files:
         data["trials"] = [_trial_data(run, item) for item in run.trials.values()]
@@ -144,11 +160,11 @@ def _run_data(run: StoredRun, files: bool) -> dict[str, Any]:
     return data
 
 
-def _run_lines(run: StoredRun, columns: int, files: bool) -> Iterator[Line]:
+def _run_lines(run: StoredRun, summary: Summary, columns: int, files: bool) -> Iterator[Line]:
     yield from _head(run, columns)
     yield Line("")
     yield from summary_lines(
-        stored_summary(run), width=columns, verbosity=1, run=run.path.name, notes=run.notes
+        summary, width=columns, verbosity=1, run=run.path.name, notes=run.notes
     )
     several = len({result.suite for result in run.results}) > 1
     rows: list[tuple[str, str, str, TrialResult | None]] = [

@@ -12,6 +12,7 @@ from pytest_agent_eval.evidence.aggregate import JudgeInfo
 from pytest_agent_eval.evidence.calibration import Calibration
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.intervals import Interval
+from pytest_agent_eval.evidence.looks import Looks
 from pytest_agent_eval.evidence.summary import (
     Against,
     SuiteInfo,
@@ -87,13 +88,15 @@ class _Said:
     gates: tuple[Gate, ...]
     statuses: Mapping[str, int]
     left_out: Mapping[str, int]
+    looks: Looks | None = None
 
 
 def _as_said(suite: SuiteSummary, said: _Said) -> SuiteSummary:
+    suite = replace(suite, gates=said.gates, looks=said.looks)
     if not any(said.left_out.values()):
-        return replace(suite, gates=said.gates)
+        return suite
     coverage = replace(suite.coverage, left_out=said.left_out)
-    return replace(suite, gates=said.gates, coverage=coverage, statuses=said.statuses)
+    return replace(suite, coverage=coverage, statuses=said.statuses)
 
 
 def _undecided(run: StoredRun, gate: Gate, said: Mapping[_Key, _Said]) -> Gate:
@@ -174,15 +177,29 @@ def _said(run: StoredRun) -> dict[_Key, _Said]:
         for suite in _documents(run):
             key = str(suite["file"])
             gates = [_gate(key, gate) for gate in suite["gates"]]
+            looks = _looks(suite.get("holdout") or {})
             for variant, part in (suite.get("variants") or {None: suite}).items():
                 found[key, variant] = _Said(
                     tuple(gate for gate in gates if gate.variant == variant),
                     dict(part.get("status", {})),
                     dict(part.get("coverage", {}).get("left_out", {})),
+                    looks,
                 )
+                looks = None  # the first variant says it for all
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}
     return found
+
+
+def _looks(data: Mapping[str, Any]) -> Looks | None:
+    if "looks" not in data:
+        return None
+    return Looks(
+        total=int(data["looks"]),
+        version=int(data["looks_with_this_version"]),
+        last=str(data["last_look"] or ""),
+        ledger=str(data["ledger"]),
+    )
 
 
 def _documents(run: StoredRun) -> list[Mapping[str, Any]]:

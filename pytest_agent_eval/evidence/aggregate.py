@@ -21,6 +21,7 @@ from pytest_agent_eval.evidence.intervals import (
     wilson,
 )
 from pytest_agent_eval.evidence.means import mean_interval
+from pytest_agent_eval.evidence.twins import Twins
 from pytest_agent_eval.results import TrialResult, Verdict
 from pytest_agent_eval.suite.known import PAIRWISE
 
@@ -166,6 +167,7 @@ class Aggregate:
         wins, losses, ties: compared trials (kind ``wins``). The win rate is wins / (wins + losses
             + ties), a case's trials averaged first.
         unvalidated: the judge has human labels, and no better agreement with them than chance.
+        twins: of the pairs among the cases (kind ``rate``); None where there are none.
     """
 
     judge: str
@@ -189,6 +191,7 @@ class Aggregate:
     losses: int = 0
     ties: int = 0
     unvalidated: bool = False
+    twins: Twins | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types: what summary.yaml shows of it."""
@@ -216,6 +219,8 @@ class Aggregate:
                 data["flaky_cases"] = self.flaky
         if self.unvalidated:
             data["unvalidated"] = True
+        if self.twins is not None:
+            data["twins"] = self.twins.to_dict()
         return data
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pytest_agent_eval.evidence.aggregate import (
     Aggregate,
+    CaseScore,
     JudgeInfo,
     aggregate_judge,
     case_scores,
@@ -27,7 +28,9 @@ from pytest_agent_eval.evidence.changes import changes
 from pytest_agent_eval.evidence.claims import claims
 from pytest_agent_eval.evidence.comparison import Comparison, adjusted, compare
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
+from pytest_agent_eval.evidence.looks import Looks
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
+from pytest_agent_eval.evidence.twins import twins_of
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.suite.known import PAIRWISE
 
@@ -65,6 +68,11 @@ class SuiteInfo:
         without_group: cases that lack the annotation named by ``split.by``.
         pass_rule: ``execution.pass``: how a case's trials make its outcome.
         baseline: name of the run that this one is compared with, or empty.
+        sealed: results of the holdout half are shown as aggregates only.
+        revealed: the half is sealed, and ``--agent-eval-reveal`` has opened it.
+        ledger: where looks at the holdout half are recorded, relative to the root directory, with
+            slashes; empty where they are not.
+        pairs: groups with exactly two cases in the dataset, sorted.
     """
 
     key: str
@@ -80,6 +88,10 @@ class SuiteInfo:
     without_group: int = 0
     pass_rule: PassRule = "all"
     baseline: str = ""
+    sealed: bool = False
+    revealed: bool = False
+    ledger: str = ""
+    pairs: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -102,6 +114,10 @@ class SuiteInfo:
             "without_group": self.without_group,
             "pass_rule": self.pass_rule,
             "baseline": self.baseline,
+            "sealed": self.sealed,
+            "revealed": self.revealed,
+            "ledger": self.ledger,
+            "pairs": list(self.pairs),
         }
 
     @classmethod
@@ -109,6 +125,7 @@ class SuiteInfo:
         """The inverse of :meth:`to_dict`; unknown keys are ignored."""
         known = {name: data[name] for name in cls.__dataclass_fields__ if name in data}
         known["judges"] = tuple(JudgeInfo.from_dict(item) for item in known.get("judges", ()))
+        known["pairs"] = tuple(map(str, known.get("pairs") or ()))
         return cls(**known)
 
 
@@ -282,6 +299,8 @@ class SuiteSummary:
         comparisons: of the judges with those of the baseline, in their order, each with ``dev``,
             ``holdout`` and ``all``; none without a baseline.
         changes: what else is different in the baseline, one sentence each.
+        looks: how often the holdout half has been looked at; None where no case of it ran or looks
+            are not recorded. Of a suite with variants the first one has it.
     """
 
     info: SuiteInfo
@@ -295,6 +314,7 @@ class SuiteSummary:
     calibrations: tuple[Calibration, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     changes: tuple[str, ...] = ()
+    looks: Looks | None = None
 
     @property
     def pairwise(self) -> Aggregate | None:
@@ -347,6 +367,9 @@ class SuiteSummary:
             data["pairwise"] = _comparison(self.pairwise, self.info.baseline)
         if self.comparisons:
             data["comparison"] = self.comparison_dict()
+        if self.looks is not None or self.info.sealed:
+            looks = self.looks.to_dict() if self.looks is not None else {}
+            data["holdout"] = {"sealed": self.info.sealed, **looks}
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
         return data
@@ -425,6 +448,7 @@ def _variants_dict(variants: Sequence[SuiteSummary]) -> dict[str, Any]:
         "status": statuses,
         "usage": totals.to_dict(),
         "run_metrics": totals.metrics(),
+        **({"holdout": parts[0]["holdout"]} if "holdout" in parts[0] else {}),
         "cases": {label: case for part in parts for label, case in part["cases"].items()},
         "per_case": {label: case for part in parts for label, case in part["per_case"].items()},
     }
@@ -572,8 +596,14 @@ def _suite(
     present = {case.split for case in cases}
     compared = calibrations(info, results, confidence)
     unvalidated = {found.judge for found in compared if not found.validated}
+    pairs = frozenset(info.pairs)
     aggregates = tuple(
-        replace(found, unvalidated=judge.name in unvalidated)
+        _with_twins(
+            replace(found, unvalidated=judge.name in unvalidated),
+            scores[judge.name],
+            pairs,
+            confidence,
+        )
         for judge in info.judges
         for found in aggregate_judge(judge, scores[judge.name], present, confidence)
     )
@@ -642,3 +672,12 @@ def _parts(info: SuiteInfo, cases: Sequence[CaseOutcome]) -> dict[str, dict[str,
             }
             found[by] = {label: value for label, value in values.items() if value}
     return found
+
+
+def _with_twins(
+    found: Aggregate, scores: Sequence[CaseScore], pairs: frozenset[str], confidence: float
+) -> Aggregate:
+    if found.kind != "rate" or not pairs:
+        return found
+    own = [score for score in scores if found.split in ("all", score.split)]
+    return replace(found, twins=twins_of(own, pairs, confidence))

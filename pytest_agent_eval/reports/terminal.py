@@ -17,7 +17,7 @@ from pytest_agent_eval.reports.numbers import count, estimate, money, seconds, t
 from pytest_agent_eval.reports.printable import display_width, hanging, one_line, padded
 from pytest_agent_eval.suite.known import PAIRWISE
 
-__all__ = ["Line", "aggregate_text", "gate_text", "summary_lines", "usage_text"]
+__all__ = ["Line", "aggregate_text", "gate_text", "holdout_text", "summary_lines", "usage_text"]
 
 _MARKUP: dict[str, Markup] = {"passed": "green", "missed": "red", "not decided": "yellow"}
 _STATUSES = ("failed", "error", "passed", "tolerated", "skipped")
@@ -110,12 +110,37 @@ def _suite_lines(
     lines += _tolerated(suite.cases, width, verbosity)
     lines += errors
     lines += [Line(f"  {text}") for text in hanging(usage_text(suite), width - 2)]
+    if said := holdout_text(suite):
+        lines += [Line(f"  {text}") for text in hanging(said, width - 2)]
     if suite.info.without_group:
         text = f"{count(suite.info.without_group, 'case')} without a group: split by name"
         lines.append(Line(f"  {text}"))
     for claim in suite.claims:
         lines += [Line(f"  {text}") for text in hanging(claim, width - 2)]
     return [*lines, *gates]
+
+
+def holdout_text(suite: SuiteSummary) -> str:
+    """``holdout: looked at 4 times for this suite (last 2026-01-03), twice with this version of
+    it``; of a sealed half also that its cases are not shown. Empty where there is nothing to say.
+    """
+    parts = []
+    looks = suite.looks
+    if looks is not None and looks.total == 1:
+        parts.append(f"looked at for the first time for this suite, see {one_line(looks.ledger)}")
+    elif looks is not None:
+        last = f" (last {looks.last})" if looks.last else ""
+        parts.append(
+            f"looked at {_times(looks.total)} for this suite{last}, "
+            f"{_times(looks.version)} with this version of it"
+        )
+    if suite.info.sealed and suite.coverage.selected.get("holdout"):
+        parts.append("sealed: its cases are counted and not shown")
+    return f"holdout: {'; '.join(parts)}" if parts else ""
+
+
+def _times(number: int) -> str:
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
 def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
@@ -172,6 +197,9 @@ def aggregate_text(found: Aggregate, verbosity: int = 0, baseline: str = "") -> 
             parts.append(found.interval.method)
         if found.unvalidated:
             parts.append(UNVALIDATED)
+        if found.twins is not None:
+            both = estimate(found.twins.value, found.twins.interval)
+            parts.append(f"twin discrimination {both} over {count(found.twins.pairs, 'pair')}")
     if found.errored:
         judged = found.cases - found.skipped
         parts.append(f"{found.scored} of {judged} scored, {count(found.errored, 'judge error')}")

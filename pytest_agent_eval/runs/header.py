@@ -10,6 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from pytest_agent_eval.runs.ledger import ENDING
+
 __all__ = ["git_state", "make_header"]
 
 GIT_TIMEOUT = 0.5
@@ -53,12 +55,14 @@ def _version(name: str) -> str | None:
 def git_state(directory: Path) -> dict[str, Any] | None:
     """``{commit, dirty}`` of the checkout around a directory; None without git or a commit.
 
-    ``dirty`` tells whether tracked files are changed; None when git takes too long to say.
+    ``dirty`` tells whether tracked files are changed; None when git takes too long to say. The
+    ledgers of holdout halves do not count: each run that looks at one writes to it.
     """
     commit = _git(directory, "rev-parse", "--verify", "HEAD")
     if not commit:
         return None
-    changes = _git(directory, "status", "--porcelain", "--untracked-files=no")
+    everything = (":(top)", f":(top,exclude,glob)**/*{ENDING}")
+    changes = _git(directory, "status", "--porcelain", "--untracked-files=no", "--", *everything)
     return {"commit": commit.strip(), "dirty": None if changes is None else bool(changes.strip())}
 
 

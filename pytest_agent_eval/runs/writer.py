@@ -175,6 +175,13 @@ class RunWriter:
         except OSError as error:
             raise failure(self.path, error) from None
 
+    @property
+    def git(self) -> Mapping[str, Any] | None:
+        """``{commit, dirty}`` of the session that writes; None if unknown."""
+        header = self._header or {}
+        found = (header.get("sessions") or [header])[-1].get("git")
+        return found if isinstance(found, Mapping) else None
+
     def append(self, result: TrialResult) -> None:
         """Store one finished trial, now.
 

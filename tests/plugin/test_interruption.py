@@ -208,12 +208,15 @@ def counted(project: Project, *, trials: int = 1) -> Path:
 
 
 def steady(summary: Any) -> Any:
-    """A summary without what differs from run to run: its name and its times."""
+    """A summary without what differs from run to run: its name, its times and how often the holdout
+    half was looked at before.
+    """
     if isinstance(summary, dict):
         return {
             key: steady(value)
             for key, value in summary.items()
             if key not in ("run_id", "duration_s", "judging_s", "record", "started")
+            and "look" not in key
         }
     if isinstance(summary, list):
         return [steady(value) for value in summary]

@@ -79,6 +79,7 @@ def test_the_same_verdicts_aggregates_and_gates_however_it_is_run(project: Proje
         summary["cases"] = dict(sorted(summary["cases"].items()))
         summary["per_case"] = dict(sorted(summary["per_case"].items()))
         seen.append(summary)
+        assert project.summary()["holdout"]["looks"] == len(seen)
         assert len(project.results()) == 12
         assert not list(project.latest.glob("results-*"))
     assert len(project.runs) == len(ways)

@@ -36,6 +36,23 @@ def check_dataset(data: Mapping[str, Any], findings: Findings) -> None:
             message = "must be exactly one of {include: glob} and {exclude: glob}"
             findings.problem(("dataset", "cases", index), message)
     check_condition(dataset.get("if"), "dataset", ("dataset", "if"), findings)
+    if block(dataset, "split").get("sealed") is True:
+        _check_sealed(data, findings)
+
+
+def _check_sealed(data: Mapping[str, Any], findings: Findings) -> None:
+    place = ("dataset", "split", "sealed")
+    if block(block(data, "dataset"), "split").get("ledger") is False:
+        findings.problem(
+            place, "a sealed half needs the ledger, in which opening it is recorded: remove ledger"
+        )
+    variants = block(data, "variants")
+    executions = [block(data, "execution")]
+    executions += [block(block(variants, name), "execution") for name in variants]
+    if any(execution.get("mode") == "batch" for execution in executions):
+        findings.problem(
+            place, "not in mode batch, where one agent works on the cases of both halves at once"
+        )
 
 
 def _is_answer_key(entry: str) -> bool:

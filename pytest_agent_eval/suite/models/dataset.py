@@ -67,6 +67,16 @@ class SplitConfig(Block):
     default: Literal["all", "dev", "holdout"] = Field(
         "all", description="The half that runs when neither an option nor `-m` asks for one."
     )
+    sealed: bool = Field(
+        False,
+        description="Show results of the holdout half as aggregates only: no name, rationale or "
+        "output of its cases.",
+    )
+    ledger: bool = Field(
+        True,
+        description="Write each look at the holdout half into a file beside the dataset, "
+        "`<dataset>.holdout.yaml`, which is meant to be committed.",
+    )
 
 
 class CaseRule(Block):

@@ -23,8 +23,8 @@ def trial(case: str = "a", *, value: bool = True, **more: Any) -> TrialResult:
     return TrialResult(
         "evals/eval.yaml",
         case,
-        "dev",
         **{
+            "split": "dev",
             "status": "passed" if value else "failed",
             "kind": "" if value else "verdict",
             "reason": "" if value else "1 of 1 judges failed: polite",

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from pytest_agent_eval.evidence.aggregate import JudgeInfo
+from pytest_agent_eval.evidence.sealing import sealed
 from pytest_agent_eval.evidence.summary import SuiteInfo, summarise
 from pytest_agent_eval.results import TrialResult, Verdict
+from pytest_agent_eval.runs.ledger import read_ledger
 from pytest_agent_eval.runs.stored import StoredRun
 from pytest_agent_eval.runs.writer import RunWriter
 from tests.unit.cli.conftest import HEADER, INFO, Command, close, store, trial
@@ -260,3 +262,67 @@ def test_a_variant_that_only_an_earlier_session_ran(runs: Path, command: Command
     out = command("show")[1]
     assert "GATE polite [x] min_pass_rate >= 0.9: 1.00" in out
     assert "GATE polite [y] min_pass_rate >= 0.9: not decided (the last session did not" in out
+
+
+def test_a_sealed_half(runs: Path, command: Command, tmp_path: Path) -> None:
+    """Its cases are counted and not shown; opening it is recorded beside the dataset."""
+    results = [
+        trial("open", value=False),
+        trial("quince-1", split="holdout", group="quince"),
+        trial("quince-2", split="holdout", value=False, group="quince"),
+        trial("quince-broken", split="", status="error", kind="case", verdicts=()),
+    ]
+    info = replace(
+        INFO,
+        judges=(JudgeInfo("polite", labels={"quince-1": False, "open": True}),),
+        sealed=True,
+        digest="v1",
+        ledger="evals/cases.holdout.yaml",
+        pairs=("quince",),
+        total={"dev": 1, "holdout": 2},
+        selected={"dev": 1, "holdout": 2},
+    )
+    writer = store(runs, *results, name="run")
+    summary = sealed(summarise([info], results))
+    writer.close(summary.to_yaml_dict("run"), exit_status=1, suites=[info.to_dict()])
+    evals = tmp_path / "evals"
+    evals.mkdir()
+    (evals / "eval.yaml").write_text("name: greetings\n")
+    for words in (
+        ["show"],
+        ["show", "--json"],
+        ["show", "--files"],
+        ["show", "run", "quince"],
+        ["runs"],
+    ):
+        _, out, err = command(*words)
+        shown = (out + err).replace("no case quince in", "")
+        assert "quince" not in shown, words
+    text = command("show")[1]
+    assert "greetings: 2 failed, 1 error, 1 passed" in text
+    assert "holdout  pass rate 0.50 over 2 cases" in text
+    assert "twin discrimination 0.00 [0.00, 0.79] over 1 pair" in " ".join(text.split())
+    assert "cases of a sealed half are not listed (--reveal lists them)" in text
+    status, out, err = command("show", "run", "quince-2")
+    assert (status, out) == (2, "")
+    assert "quince-2 is of the holdout half, which is sealed; --reveal shows it" in err
+    status, _, err = command("report", "run", "r.md", "r.json", "r.csv")
+    assert (status, err) == (0, "")
+    for name in ("r.md", "r.json", "r.csv"):
+        assert "quince" not in (tmp_path / name).read_text(), name
+    assert not (evals / "cases.holdout.yaml").exists()
+
+    assert "quince-2" in command("show", "run", "quince-2", "--reveal")[1]
+    assert "quince-1" in command("show", "--reveal")[1]
+    entries, _ = read_ledger(evals / "cases.holdout.yaml")
+    assert [entry.revealed for entry in entries] == [("quince-2",), ("quince-1", "quince-2")]
+    assert {(entry.run, entry.suite, entry.commit) for entry in entries} == {
+        ("run", "eval.yaml", "c0ffee")
+    }
+    command("show", "--reveal")
+    assert len(read_ledger(evals / "cases.holdout.yaml")[0]) == 2, "once a run"
+    (evals / "eval.yaml").unlink()
+    assert (
+        "evals/eval.yaml is not above the run: this look is not recorded"
+        in command("show", "--reveal")[2]
+    )
