@@ -75,6 +75,7 @@ def test_summaries_are_equal_with_and_without_workers(project: Project) -> None:
         for case in summary["cases"].values():
             case.pop("duration_s", None)
         summaries.append(summary)
+        assert summary.pop("holdout")["looks"] == len(summaries), "each of them is a look"
         assert not list(project.latest.glob("results-*"))
     assert summaries[0] == summaries[1] == summaries[2]
 
