@@ -23,7 +23,7 @@ __all__ = [
     "smallest_mean_difference",
 ]
 
-EXACT_WORK = 300_000
+EXACT_WORK = 30_000
 """Sums that are looked at to work out a p value exactly; beyond it Student's t is used."""
 _LATTICE = 1e-9
 
