@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from pytest_agent_eval.errors import DocumentError
 from pytest_agent_eval.evidence.summary import SuiteInfo
 from pytest_agent_eval.results import TrialResult
 
-__all__ = ["INPUTS", "CaseFiles"]
+__all__ = ["INPUTS", "CaseFiles", "expected_output", "inside"]
 
 INPUTS = ("input.yaml", "input.yml", "input.json")
 _EXPECTED = "expected_output"
@@ -84,8 +86,6 @@ def expected_output(directory: str) -> str | None:
 
 
 def _text(value: Any, directory: str) -> str | None:
-    import json
-
     if value is None:
         return None
     if not isinstance(value, str):
@@ -104,6 +104,12 @@ def inside(directory: str, path: str) -> str | None:
     """The file at a relative path, if it is a file within the directory, links followed."""
     if "\0" in path or os.path.isabs(path):
         return None
-    full = os.path.realpath(os.path.join(directory, path))
+    full = os.path.join(directory, path)
+    try:
+        if "/" not in path and stat.S_ISREG(os.lstat(full).st_mode):
+            return full  # no link that could lead elsewhere
+    except OSError:
+        return None
+    full = os.path.realpath(full)
     within = full.startswith(os.path.realpath(directory).rstrip(os.sep) + os.sep)
     return full if within and os.path.isfile(full) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,12 @@ class Details:
         return data
 
     def _see(self, path: str) -> str:
-        return os.path.relpath(path, self.place).replace(os.sep, "/")
+        """A path as it is shown: relative to the report."""
+        for known in (self.run.directory, self.case_files.suite_directory):
+            if known is not None and path.startswith(f"{known}{os.sep}"):
+                rest = path[len(str(known)) + 1 :].replace(os.sep, "/")
+                return f"{_relative(str(known), str(self.place))}/{rest}"
+        return _relative(path, str(self.place))
 
     def _input(self, directory: str, purse: Purse, result: TrialResult) -> dict[str, Any]:
         path = next((found for name in INPUTS if (found := inside(directory, name))), None)
@@ -170,6 +177,11 @@ class Details:
         return data
 
 
+@lru_cache(maxsize=16)
+def _relative(path: str, start: str) -> str:
+    return os.path.relpath(path, start).replace(os.sep, "/")
+
+
 def _said(result: TrialResult, purse: Purse) -> dict[str, Any]:
     verdicts = [result.execution] if result.execution is not None else []
     verdicts += result.verdicts
@@ -231,8 +243,6 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
 
 
 def _epoch(started: str) -> float:
-    from datetime import datetime, timezone
-
     try:
         moment = datetime.fromisoformat(started.replace("Z", "+00:00"))
     except ValueError:

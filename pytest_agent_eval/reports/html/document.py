@@ -46,7 +46,10 @@ SCRIPTS = (
 """In this order, in one function: what one defines the others see, and nobody else does."""
 
 _CHUNK = 256 * 1024
-"""Bytes before deflating: small enough to be unpacked between two frames."""
+"""Bytes of text before deflating, at most: small enough to be unpacked between two frames."""
+
+_LEVEL = 4
+"""Of deflating: twice as fast as 6, and a tenth larger."""
 
 
 def document(run: FinishedRun, place: Path) -> str:
@@ -83,7 +86,7 @@ def packed(values: Sequence[Any]) -> str:
         data = _json(values, ascii_only=False).encode()
     except UnicodeEncodeError:  # a lone surrogate, which JSON can only have as an escape
         data = _json(values, ascii_only=True).encode()
-    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+    return base64.b64encode(zlib.compress(data, _LEVEL)).decode("ascii")
 
 
 def _json(value: Any, *, ascii_only: bool) -> str:

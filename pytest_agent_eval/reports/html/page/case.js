@@ -48,7 +48,7 @@ function trialParts(one, found, trial) {
   return [
     tabs,
     trial.reason && el('p', { class: `reason ${trial.status}` }, said(whole(trial.reason)), isCut(trial.reason) && cutMark(trial.reason)),
-    el('dl', { class: 'tiles' }, ...trial.facts.map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, said(value))))),
+    el('dl', { class: 'tiles' }, ...trial.facts.map(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, said(moment(value)))))),
     ...(trial.notes ?? []).map((note) => el('p', { class: 'note' }, said(whole(note)))),
     verdictPart(trial),
     expectedPart(found, trial),

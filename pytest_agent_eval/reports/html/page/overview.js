@@ -12,7 +12,7 @@ function banner() {
   const started = DATA.facts.find(([key]) => key === 'started');
   return el('section', { class: `banner ${DATA.good ? 'good' : 'bad'}` },
     el('h1', {}, plain(DATA.verdict[0].toUpperCase() + DATA.verdict.slice(1))),
-    el('p', { class: 'quiet' }, 'Run ', said(DATA.id), started && [', ', said(started[1].replace('T', ' ').replace('Z', ' UTC'))], commit && [', commit ', said(commit[1].replace(/^([0-9a-f]{12})[0-9a-f]+/, '$1'))], DATA.baseline && [', compared with ', said(DATA.baseline)]));
+    el('p', { class: 'quiet' }, 'Run ', said(DATA.id), started && [', ', said(moment(started[1]))], commit && [', commit ', said(commit[1].replace(/^([0-9a-f]{12})[0-9a-f]+/, '$1'))], DATA.baseline && [', compared with ', said(DATA.baseline)]));
 }
 
 function suiteSection(suite, place) {
@@ -129,6 +129,8 @@ function gatePart(suite) {
 
 const unvalidated = () => el('span', { class: 'mark', title: 'It agrees with its human labels no better than chance would.' }, 'unvalidated');
 
+const BOUNDED = ['min_mean', 'min_pass_rate', 'min_win_rate'];
+
 function judgePart(suite, filters) {
   const rows = suite.judges.flatMap((judge) => judgeRows(judge, suite, filters));
   if (!rows.length) return null;
@@ -139,23 +141,22 @@ function judgeRows(judge, suite, filters) {
   const found = suite.aggregates.filter((one) => one.judge === judge.name);
   const shown = found.filter((one) => found.length !== 2 || one.split !== 'all' || one.kind === 'mixed'); // one half: "all" is the same
   return shown.map((one, n) => {
-    const bounds = suite.gates.filter((gate) => gate.judge === judge.name && gate.split === (shown.length === 1 && gate.split === 'all' ? 'all' : one.split) && ['min_mean', 'min_pass_rate', 'min_win_rate'].includes(gate.key));
-    const own = shown.length === 1 ? suite.gates.filter((gate) => gate.judge === judge.name && ['min_mean', 'min_pass_rate', 'min_win_rate'].includes(gate.key)) : bounds;
+    const own = suite.gates.filter((gate) => gate.judge === judge.name && BOUNDED.includes(gate.key) && (shown.length === 1 || gate.split === one.split));
     return el('tr', { class: n ? 'more' : 'first' },
       n === 0 && el('td', { rowspan: shown.length, class: 'judge' }, el('a', { href: casesAddress({ ...filters, judge: `${judge.name}:failed` }) }, name(judge.name)), judge.kind && el('div', { class: 'quiet small' }, plain(judge.kind)), judge.unvalidated && unvalidated()),
       el('td', { class: 'quiet' }, one.split),
       el('td', { class: 'num estimate' }, estimateText(one)),
-      el('td', { class: 'plotted' }, one.value === null ? '' : judgePlot(judge, one, found, own)),
+      el('td', { class: 'plotted' }, one.value === null ? '' : judgePlot(judge, one, found, own, n === shown.length - 1)),
       el('td', { class: 'num' }, one.scored.toLocaleString('en')),
-      el('td', { class: 'quiet small' }, plain(remarks(one))));
+      el('td', { class: 'small remarks' }, ...own.map((gate) => el('span', { class: GATE_TONES[gate.outcome] }, `gate \u2265 ${number(gate.bound)} ${gate.outcome}`)), el('span', { class: 'quiet' }, plain(remarks(one)))));
   });
 }
 
-function judgePlot(judge, one, found, bounds) {
+function judgePlot(judge, one, found, bounds, last) {
   const scale = scaleOf(one.kind, judge.range, found, bounds);
   const label = `${judge.name}, ${one.split}: ${estimateText(one)}${one.method ? `, ${one.method}` : `, no interval: ${one.why}`}`;
   const plot = intervalPlot({ value: one.value, interval: one.interval, scale, bounds, label, tone: bounds.some((gate) => gate.outcome === 'missed') ? 'failed' : '' });
-  if (scale[0] === 0 && scale[1] === 1) return plot;
+  if (!last || (scale[0] === 0 && scale[1] === 1)) return plot;
   return el('div', { class: 'scaled' }, plot, el('div', { class: 'ends quiet small' }, el('span', {}, number(scale[0])), el('span', {}, number(scale[1]))));
 }
 
@@ -188,5 +189,5 @@ function claimPart(suite) {
 function runSection() {
   return el('section', { class: 'run' }, el('h2', {}, 'This run'),
     DATA.notes.length > 0 && el('ul', { class: 'claims' }, ...DATA.notes.map((text) => el('li', { class: 'warned' }, said(text)))),
-    el('dl', { class: 'facts' }, ...[['run', DATA.id], ...DATA.facts].flatMap(([key, value]) => [el('dt', {}, key), el('dd', {}, said(value))])));
+    el('dl', { class: 'facts' }, ...[['run', DATA.id], ...DATA.facts].flatMap(([key, value]) => [el('dt', {}, key), el('dd', {}, said(moment(value)))])));
 }

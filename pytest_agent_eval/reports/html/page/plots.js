@@ -27,7 +27,7 @@ function intervalPlot(o) {
     const at = x(bound.bound);
     parts.push(svg('line', { class: `bound ${bound.outcome.replaceAll(' ', '-')}`, x1: at, x2: at, y1: 1, y2: height - 1 }, svg('title', {}, plain(bound.head))));
   }
-  if (o.value !== null && o.value !== undefined) parts.push(svg('circle', { class: 'point', cx: x(o.value), cy: y, r: 4 }));
+  if (o.value !== null && o.value !== undefined) parts.push(svg('circle', { class: 'point', cx: x(o.value), cy: y, r: 3.5 }));
   return svg('svg', { class: `plot ${o.tone ?? ''}`, viewBox: `0 0 ${width} ${height}`, role: 'img', 'aria-label': plain(o.label) }, svg('title', {}, plain(o.label)), ...parts);
 }
 

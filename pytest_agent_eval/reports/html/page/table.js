@@ -16,7 +16,8 @@ function casesView(state) {
     class: 'grid', id: 'grid', role: 'grid', tabindex: 0, 'aria-label': 'Cases', 'aria-rowcount': grid.cases.length + 1, 'aria-colcount': grid.columns.length,
     onscroll: () => drawRows(), onfocus: () => mark(grid.current < 0 ? 0 : grid.current, false),
   }, el('div', { role: 'rowgroup', class: 'top' }, head), body);
-  element.style.setProperty('--columns', grid.columns.map((column) => column.width).join(' '));
+  element.style.setProperty('--columns', widths(grid.columns).columns);
+  element.style.setProperty('--all', widths(grid.columns).all);
   grid.element = element;
   grid.body = body;
   grid.filters = filterBar(state, grid.cases.length);
@@ -41,15 +42,37 @@ function settle(restored) {
 
 function columnsOf(state) {
   const columns = [
-    { key: 'status', title: 'status', width: '6.6rem' },
-    { key: 'case', title: 'case', width: 'minmax(14rem, 1fr)' },
+    { key: 'status', title: 'status', width: 7.4 },
+    { key: 'case', title: 'case', width: 13.6 },
   ];
-  if (SUITES.length > 1 && state.suite === '') columns.push({ key: 'suite', title: 'suite', width: '9rem' });
-  columns.push({ key: 'split', title: 'split', width: '5rem' });
-  for (const judge of judgesShown(state)) columns.push({ key: 'judge:' + judge, title: judge, judge, width: '5.6rem' });
-  if (CASES.some((one) => one.k)) columns.push({ key: 'trials', title: 'trials', width: '4.2rem', numeric: true });
-  columns.push({ key: 'cost', title: 'cost', width: '5rem', numeric: true }, { key: 'time', title: 'time', width: '5.4rem', numeric: true });
+  if (SUITES.length > 1 && state.suite === '') columns.push({ key: 'suite', title: 'suite', width: 8 });
+  columns.push({ key: 'split', title: 'split', width: 4.6 });
+  for (const judge of judgesShown(state)) columns.push({ key: 'judge:' + judge, title: judge, judge, width: 4.7, digits: digitsOf(judge) });
+  if (CASES.some((one) => one.k)) columns.push({ key: 'trials', title: 'trials', width: 4.2, numeric: true });
+  columns.push({ key: 'cost', title: 'cost', width: 4.4, numeric: true }, { key: 'time', title: 'time', width: 6.2, numeric: true });
   return columns;
+}
+
+/** Decimals of a judge's numbers, the same in the whole column. */
+function digitsOf(judge) {
+  let most = 0;
+  for (const one of CASES) {
+    const cell = one.v[placeOf(one, judge)];
+    const value = cell && cell[1];
+    if (typeof value === 'number' && !Number.isInteger(value)) {
+      most = Math.max(most, (String(value).split('.')[1] ?? '').length);
+      if (most >= 2) return 2;
+    }
+  }
+  return most;
+}
+
+/** Where the columns are: all rows are as wide as the table, the column of names takes what is left. */
+function widths(columns) {
+  return {
+    columns: columns.map((column) => (column.key === 'case' ? `minmax(${column.width}rem, 1fr)` : `${column.width}rem`)).join(' '),
+    all: columns.reduce((sum, column) => sum + column.width, 0) + 'rem',
+  };
 }
 
 function heading(column, state) {
@@ -97,7 +120,7 @@ function cellOf(one, column) {
   const cell = (content, kind = '', title = null) => el('div', { role: 'gridcell', class: kind, title }, content);
   if (column.judge) {
     const place = placeOf(one, column.judge);
-    return judgeCell(place === undefined ? 0 : one.v[place], place === undefined ? null : changed(one, place), cell);
+    return judgeCell(place === undefined ? 0 : one.v[place], place === undefined ? null : changed(one, place), column.digits, cell);
   }
   switch (column.key) {
     case 'status': return cell(el('span', { class: `status ${one.st}` }, one.st));
@@ -110,13 +133,13 @@ function cellOf(one, column) {
   }
 }
 
-function judgeCell(found, change, cell) {
+function judgeCell(found, change, digits, cell) {
   if (!found) return cell('', 'verdict');
   const [sign, state] = CELLS[found[0]];
   const value = found[1];
   let text = sign;
   if (found.length > 2) text = `${found[2]}/${found[3]}`;
-  else if (typeof value === 'number') text = number(value);
+  else if (typeof value === 'number') text = Math.abs(value) < 1e6 ? value.toFixed(digits) : number(value);
   const mark = change ? el('span', { class: change > 0 ? 'up' : 'down' }, change > 0 ? '\u25b2' : '\u25bc') : null;
   const words = state + (change ? (change > 0 ? ', better than the baseline' : ', worse than the baseline') : '');
   return cell([el('span', { 'aria-label': `${text} ${words}` }, text), mark], `verdict ${state}`, words);

@@ -87,6 +87,12 @@ function seconds(s) {
   return Math.floor(whole / 3600) + ' h ' + String(Math.floor((whole % 3600) / 60)).padStart(2, '0') + ' min';
 }
 
+/** A UTC time as people read it; any other text as it is. */
+function moment(text) {
+  const found = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$/.exec(text);
+  return found ? `${found[1]} ${found[2]} UTC` : text;
+}
+
 function bytes(n) {
   if (n < 1024) return n + ' B';
   if (n < 1024 * 1024) return (n / 1024).toFixed(1) + ' KiB';
