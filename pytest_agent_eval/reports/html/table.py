@@ -10,10 +10,13 @@ from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.evidence.summary import SuiteSummary
 from pytest_agent_eval.reports.failure import verdict_state
 from pytest_agent_eval.reports.handler import FinishedRun
+from pytest_agent_eval.reports.printable import one_line, shortened
 from pytest_agent_eval.results import TrialResult, Verdict
 
 __all__ = ["cell", "row"]
 
+_REASON = 240
+"""Characters of a reason; all of it is on the page of the case."""
 _WORST = ("error", "failed", "recorded", "passed", "skipped")
 
 
@@ -21,9 +24,9 @@ def row(run: FinishedRun, number: int, suite: SuiteSummary, case: CaseOutcome) -
     """One row. Keys are short, as there may be thousands.
 
     Returns:
-        ``s`` suite, ``n`` label, ``h`` split, ``st`` status, ``g`` group, ``c`` category, ``t``
-        tags, ``k`` trials, ``usd``, ``sec``, ``v`` a cell for each judge of the suite, ``o`` the
-        same of the baseline.
+        ``s`` suite, ``n`` label, ``h`` split, ``st`` status, ``r`` reason, ``g`` group, ``c``
+        category, ``t`` tags, ``k`` trials, ``usd``, ``sec``, ``v`` a cell for each judge of the
+        suite, ``o`` the same of the baseline.
     """
     told = case.told
     judges = [judge.name for judge in suite.info.judges]
@@ -34,6 +37,8 @@ def row(run: FinishedRun, number: int, suite: SuiteSummary, case: CaseOutcome) -
         "st": case.status,
         "v": _cells(case.trials, judges),
     }
+    if case.reason:
+        data["r"] = shortened(one_line(case.reason[: 4 * _REASON]), _REASON)
     if len(case.trials) > 1:
         data["k"] = len(case.trials)
     for key, value in (("g", told.group), ("c", told.category), ("t", dict(told.tags))):

@@ -108,20 +108,13 @@ function inputPart(found) {
 /** The output that is compared with the expected one: JSON with JSON, else what comes first. */
 function mainOutput(trial, expected) {
   const texts = [...(trial.files ?? []).filter((file) => file.text !== undefined && !file.path.startsWith('_modified/')).map((file) => [file.path, file.text]), ...(trial.output === undefined ? [] : [['final message', trial.output]])];
-  const isJson = (text) => indented(text) !== text || /^[[{]/.test(text);
-  if (/^\s*[[{]/.test(whole(expected))) return texts.find(([, text]) => isJson(whole(text).trim())) ?? null;
+  const structured = (text) => /^\s*[[{]/.test(text) && prettyJson(text) !== null;
+  if (structured(whole(expected))) return texts.find(([, text]) => structured(whole(text))) ?? null;
   return texts[0] ?? null;
 }
 
 /** JSON with its keys in order, so that only what differs differs; other text as it is. */
-function comparable(text) {
-  const sortedKeys = (value) => (Array.isArray(value) ? value.map(sortedKeys) : value && typeof value === 'object' ? Object.fromEntries(Object.keys(value).sort().map((key) => [key, sortedKeys(value[key])])) : value);
-  try {
-    return JSON.stringify(sortedKeys(JSON.parse(text)), null, 2);
-  } catch {
-    return text.replace(/\s+$/, '');
-  }
-}
+const comparable = (text) => prettyJson(text, true) ?? text.replace(/\s+$/, '');
 
 function expectedPart(found, trial) {
   if (found.expected === undefined) return null;

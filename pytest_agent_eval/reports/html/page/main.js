@@ -26,25 +26,24 @@ function render() {
   }
 }
 
-/** The table again after a filter or the order changed; what is being typed in keeps the focus. */
+/**
+ * The table again after a filter or the order changed. The search box stays the same element: who
+ * types in it, perhaps with an input method, is not interrupted.
+ */
 function redrawCases(state, before) {
-  const typing = document.activeElement?.id === 'search';
-  const caret = typing ? document.activeElement.selectionStart : 0;
-  const focused = typing ? null : pathTo(document.activeElement);
+  const focused = document.activeElement?.id === 'search' ? null : pathTo(document.activeElement);
   const same = ['suite', 'q', 'status', 'split', 'tag', 'category', 'judge', 'sort'].every((key) => before[key] === state[key]);
   const left = grid.element.scrollLeft;
-  const kept = grid.cases[grid.current]?.i;
-  grid.kept = kept;
-  view.replaceChildren(casesView(state));
+  grid.kept = grid.cases[grid.current]?.i;
+  const next = casesView(state);
+  const box = document.getElementById('search');
+  if (box !== document.activeElement) box.value = wellFormed(state.q);
+  view.querySelector('.empty')?.remove();
+  for (const part of ['.chips', '.line2', '.grid']) view.querySelector(part).replaceWith(next.querySelector(part));
+  view.firstElementChild.append(...next.querySelectorAll('.empty'));
   settle(same);
   grid.element.scrollLeft = left;
-  if (typing) {
-    const box = document.getElementById('search');
-    box.focus();
-    box.setSelectionRange(caret, caret);
-  } else if (focused) {
-    (view.querySelector(focused) ?? grid.element).focus({ preventScroll: true });
-  }
+  if (focused) (view.querySelector(focused) ?? grid.element).focus({ preventScroll: true });
   document.getElementById('live').textContent = foundText(grid.cases.length, state);
 }
 

@@ -23,6 +23,7 @@ function suiteSection(suite, place) {
     el('dl', { class: 'tiles' }, ...suite.usage.flatMap(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, plain(value)))), coverageTile(suite)),
     suite.sealed > 0 && el('p', { class: 'note' }, `The holdout is sealed: ${plural(suite.sealed, 'case')} ${suite.sealed === 1 ? 'is' : 'are'} shown as aggregates only.`),
     comparisonPart(suite, filters),
+    worstPart(place, filters),
     gatePart(suite),
     judgePart(suite, filters),
     claimPart(suite));
@@ -34,6 +35,15 @@ function coverageTile(suite) {
   if (!total || (finished === selected && selected === total)) return null;
   const text = selected < total ? `${finished} of ${selected} selected, ${total} in all` : `${finished} of ${selected}`;
   return el('div', {}, el('dt', {}, 'cases with a result'), el('dd', {}, text));
+}
+
+/** The first cases that did not pass, with the reason. */
+function worstPart(place, filters) {
+  const bad = CASES.filter((one) => one.s === place && (one.st === 'error' || one.st === 'failed'));
+  if (!bad.length) return null;
+  const rows = bad.slice(0, LISTED).map((one) => el('tr', {}, el('td', {}, el('span', { class: `status ${one.st}` }, one.st)), el('td', { class: 'judge' }, el('a', { href: caseAddress(one, address('')) }, name(one.n))), el('td', { class: 'why' }, said(one.r ?? ''))));
+  return el('div', { class: 'part' }, el('h3', {}, 'Did not pass'), table('worst', ['status', 'case', 'why'], rows),
+    bad.length > LISTED && el('p', { class: 'small' }, el('a', { href: casesAddress({ ...filters, status: 'failed,error' }) }, `All ${plural(bad.length, 'case')}`)));
 }
 
 // -- comparison ---------------------------------------------------------------------------------
@@ -50,7 +60,7 @@ function comparisonPart(suite, filters) {
   return el('div', { class: 'part' },
     el('h3', {}, 'Compared with ', said(DATA.baseline || 'the baseline')),
     suite.changes.length > 0 && el('ul', { class: 'changes' }, ...suite.changes.map((text) => el('li', {}, said(text)))),
-    rows.length > 0 && table('comparison', ['outcome', 'judge', several && 'split', 'before', 'now', 'difference', axis([-reach, reach], (v) => (v > 0 ? '+' : v < 0 ? '\u2212' : '') + Math.abs(v).toFixed(1)), 'pairs', 'p'], rows),
+    rows.length > 0 && table('comparison', ['outcome', 'judge', several && 'split', right('before'), right('now'), right('difference'), axis([-reach, reach], (v) => (v > 0 ? '+' : v < 0 ? '\u2212' : '') + Math.abs(v).toFixed(1)), right('pairs'), right('p')], rows),
     caseChanges(suite));
 }
 
@@ -111,8 +121,10 @@ function caseLinks(labels, place, about) {
 
 // -- gates, judges, claims ----------------------------------------------------------------------
 
+const right = (text) => el('th', { scope: 'col', class: 'num' }, text);
+
 function table(kind, headings, rows) {
-  return el('div', { class: 'wide' }, el('table', { class: kind }, el('thead', {}, el('tr', {}, ...headings.filter((h) => h !== false).map((h) => el('th', { scope: 'col' }, h)))), el('tbody', {}, ...rows)));
+  return el('div', { class: 'wide' }, el('table', { class: kind }, el('thead', {}, el('tr', {}, ...headings.filter((h) => h !== false).map((h) => (h instanceof Element && h.tagName === 'TH' ? h : el('th', { scope: 'col' }, h))))), el('tbody', {}, ...rows)));
 }
 
 const GATE_SIGNS = { passed: '\u2713', missed: '\u2717', 'not decided': '\u2013' };
@@ -134,7 +146,7 @@ const BOUNDED = ['min_mean', 'min_pass_rate', 'min_win_rate'];
 function judgePart(suite, filters) {
   const rows = suite.judges.flatMap((judge) => judgeRows(judge, suite, filters));
   if (!rows.length) return null;
-  return el('div', { class: 'part' }, el('h3', {}, 'Judges'), table('judges', ['judge', 'split', 'estimate', axis([0, 1], (v) => v.toFixed(1)), 'cases', ''], rows));
+  return el('div', { class: 'part' }, el('h3', {}, 'Judges'), table('judges', ['judge', 'split', 'estimate', axis([0, 1], (v) => v.toFixed(1)), right('cases'), ''], rows));
 }
 
 function judgeRows(judge, suite, filters) {

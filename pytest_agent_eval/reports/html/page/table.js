@@ -49,7 +49,7 @@ function columnsOf(state) {
   columns.push({ key: 'split', title: 'split', width: 4.6 });
   for (const judge of judgesShown(state)) columns.push({ key: 'judge:' + judge, title: judge, judge, width: 4.7, digits: digitsOf(judge) });
   if (CASES.some((one) => one.k)) columns.push({ key: 'trials', title: 'trials', width: 4.2, numeric: true });
-  columns.push({ key: 'cost', title: 'cost', width: 4.4, numeric: true }, { key: 'time', title: 'time', width: 6.2, numeric: true });
+  columns.push({ key: 'cost', title: 'cost', width: 5.4, numeric: true }, { key: 'time', title: 'time', width: 6.2, numeric: true });
   return columns;
 }
 

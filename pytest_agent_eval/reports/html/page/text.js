@@ -126,30 +126,46 @@ function block(text, shown = whole(text)) {
   return isCut(text) && text.end ? el('div', {}, mark, pre) : el('div', {}, pre, mark);
 }
 
-/** JSON with line breaks; only blanks change, so that no number or key does. */
-function indented(text) {
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g;
+const DEEPEST = 60;
+
+/**
+ * JSON with line breaks, or null for what is no JSON. Numbers and texts stay as they are written:
+ * a number may be larger than this language can hold. `ordered`: keys in alphabetical order.
+ */
+function prettyJson(text, ordered = false) {
   try {
     JSON.parse(text);
   } catch {
-    return text;
+    return null;
   }
-  const out = [];
-  let depth = 0;
-  const line = () => '\n' + '  '.repeat(depth);
-  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g)) {
-    const last = out[out.length - 1];
-    if (token === '}' || token === ']') {
-      depth -= 1;
-      out.push(last === '{' || last === '[' ? token : line() + token);
-    } else if (token === ',') out.push(',');
-    else if (token === ':') out.push(': ');
-    else {
-      const opens = last === '{' || last === '[' || last === ',';
-      const own = token === '{' || token === '[';
-      out.push(opens ? line() : '');
-      out.push(token);
-      if (own) depth += 1;
+  const tokens = text.match(TOKEN);
+  let at = 0;
+  const value = (depth) => {
+    const token = tokens[at];
+    at += 1;
+    if (token !== '{' && token !== '[') return token;
+    if (depth > DEEPEST) throw new RangeError('too deep');
+    const close = token === '{' ? '}' : ']';
+    const items = [];
+    while (tokens[at] !== close) {
+      if (tokens[at] === ',') at += 1;
+      const key = token === '{' ? tokens[at] + ': ' : '';
+      if (key) at += 2;
+      items.push(key + value(depth + 1));
     }
+    at += 1;
+    if (!items.length) return token + close;
+    if (ordered && token === '{') items.sort();
+    const line = '\n' + '  '.repeat(depth);
+    return token + items.map((item) => `${line}  ${item}`).join(',') + line + close;
+  };
+  try {
+    return value(0);
+  } catch {
+    return null;
   }
-  return out.join('');
 }
+
+/** JSON with line breaks; any other text as it is. */
+const indented = (text) => prettyJson(text) ?? text;
