@@ -27,10 +27,11 @@ from pytest_agent_eval.runs.stored import StoredRun, StoredTrial
 CASES, JUDGES = 2000, 10
 SECONDS, MIB = 3.0, 30.0
 ROUNDS = 3
-WORDS = (
-    "order parcel refund kiln glaze bowl teapot week money letter customer policy reply invoice "
-    "delivered broken handle plate returned account window days asked answer sorry please thanks"
-).split()
+WORDS = [
+    *("order", "parcel", "refund", "kiln", "glaze", "bowl", "teapot", "week", "money", "letter"),
+    *("customer", "policy", "reply", "invoice", "delivered", "broken", "handle", "plate"),
+    *("returned", "account", "window", "days", "asked", "answer", "sorry", "please", "thanks"),
+]
 
 
 def prose(rng: random.Random, words: int) -> str:
@@ -59,9 +60,7 @@ def store(root: Path, cases: int, judges: int, seed: int = 1) -> FinishedRun:
     infos = SuiteInfo(
         "evals/eval.yaml",
         "large",
-        judges=tuple(
-            JudgeInfo(n, "llm", (1, 5) if n.startswith("score") else None) for n in names
-        ),
+        judges=tuple(JudgeInfo(n, "llm", (1, 5) if n.startswith("score") else None) for n in names),
         thresholds={names[1]: {"min_pass_rate": 0.9}, names[0]: {"min_mean": 2.5}},
         total={"dev": cases // 2, "holdout": cases - cases // 2},
         selected={"dev": cases // 2, "holdout": cases - cases // 2},

@@ -1,7 +1,8 @@
-"""The page of a large report in Chromium: milliseconds of script for each thing that a person does.
+"""The page of a large report in Chromium: milliseconds from each thing that a person does until it
+is seen.
 
-Needs Chromium, chromedriver and selenium. A frame is 16.7 ms at 60 Hz; what takes below 100 ms is
-felt as at once.
+Needs Chromium, chromedriver and selenium. One or two frames, of 16.7 ms each at 60 Hz, are in each
+of the numbers; Chromium draws with the processor here.
 """
 
 from __future__ import annotations
@@ -20,15 +21,20 @@ from selenium.webdriver.chrome.service import Service
 
 from pytest_agent_eval.reports.html import make
 
-BOUND = 100.0
+BOUND = 200.0
 """Milliseconds of one step, the median."""
 FLAGS = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 ROUNDS = 7
 
-# Each step: milliseconds from the call until the page is laid out, and a frame has been drawn.
 TIMED = """
 const [change, done] = arguments;
 const start = performance.now();

@@ -50,7 +50,7 @@ class Browser:
         return self.driver.execute_script(script, *arguments)
 
     def all(self, selector: str) -> list[WebElement]:
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+        return list(self.driver.find_elements(By.CSS_SELECTOR, selector))
 
     def one(self, selector: str) -> WebElement:
         """An element, as soon as there is one."""
@@ -58,7 +58,9 @@ class Browser:
         return self.all(selector)[0]
 
     def text(self, selector: str = "main") -> str:
-        return str(self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector))
+        return str(
+            self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+        )
 
     def until(self, holds: Callable[[], Any], what: str) -> None:
         """Wait until something holds."""
@@ -98,8 +100,7 @@ class Browser:
     def requests(self) -> list[str]:
         """Addresses that were asked for since it was asked last, but those of reports."""
         events = [
-            json.loads(entry["message"])["message"]
-            for entry in self.driver.get_log("performance")
+            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
         ]
         found = [
             event["params"]["request"]["url"]

@@ -94,7 +94,12 @@ def test_columns_sort_in_both_directions_with_empty_ones_last(browser: Browser) 
         return [cell.get_attribute("aria-sort") for cell in browser.all(head)]
 
     def tones() -> list[str]:
-        return browser.run("return [...document.querySelectorAll('.body .row')].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map(row => row.children[4].innerText.trim())")
+        cells = browser.run(
+            "return [...document.querySelectorAll('.body .row')]"
+            ".sort((a, b) => a.ariaRowIndex - b.ariaRowIndex)"
+            ".map(row => row.children[4].innerText.trim())"
+        )
+        return [str(cell) for cell in cells]
 
     browser.one(f"{head}:nth-child(5) button").click()
     browser.until(lambda: sorts()[4] == "ascending", "order")
@@ -141,13 +146,18 @@ def test_keys_move_through_a_table_that_is_longer_than_the_window(browser: Brows
     assert shown < 43  # the others are no elements
     browser.press("j", "j", Keys.ARROW_DOWN, "k")
     assert grid.get_attribute("aria-activedescendant") == "row-2"
-    ring = browser.run("return getComputedStyle(document.querySelector('.row.current'), '::after').borderTopStyle")
+    ring = browser.run(
+        "return getComputedStyle(document.querySelector('.row.current'), '::after').borderTopStyle"
+    )
     assert ring == "solid"  # where the focus is can be seen
     browser.press(Keys.END)
     assert grid.get_attribute("aria-activedescendant") == "row-42"
     last = browser.one("#row-42")
     assert last.get_attribute("aria-selected") == "true"
-    assert browser.run("const r = arguments[0].getBoundingClientRect(); return r.bottom <= innerHeight && r.top > 0", last)
+    assert browser.run(
+        "const r = arguments[0].getBoundingClientRect(); return r.bottom <= innerHeight && r.top > 0",
+        last,
+    )
     browser.press(Keys.HOME, Keys.ENTER)
     browser.until(lambda: browser.text("h1").endswith("refund"), "case")
     browser.press("o")
@@ -204,7 +214,9 @@ def test_the_page_of_a_case(browser: Browser) -> None:
 
 def test_trials_can_be_switched(browser: Browser) -> None:
     browser.open("#view=case&case=twice")
-    browser.until(lambda: "trial 1 said so" in browser.text(".verdicts"), "first trial, which failed")
+    browser.until(
+        lambda: "trial 1 said so" in browser.text(".verdicts"), "first trial, which failed"
+    )
     browser.one(".trials a:nth-child(2)").click()
     browser.until(lambda: "trial 2 said so" in browser.text(".verdicts"), "second trial")
     assert browser.address == "#view=case&case=twice&trial=2"

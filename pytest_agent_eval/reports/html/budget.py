@@ -13,7 +13,7 @@ from pytest_agent_eval.evidence.outcomes import CaseOutcome
 
 __all__ = ["IMAGES", "LARGEST_IMAGE", "TOTAL", "WEIGHT", "Purse", "Text", "allowances"]
 
-TOTAL = 18 * 1024 * 1024
+TOTAL = 16 * 1024 * 1024
 """Bytes of text of all trials, before they are deflated; base64 of incompressible text would still
 be a file below 30 MB."""
 WEIGHT = 4

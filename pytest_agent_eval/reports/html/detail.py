@@ -65,12 +65,13 @@ class Details:
         directory = self.case_files.directory(first)
         data: dict[str, Any] = {}
         if directory is not None:
-            purse = Purse(allowance)
+            purse = Purse(allowance // 4)
             data |= self._input(directory, purse, first)
             expected = expected_output(directory)
             if expected is not None:
-                data["expected"] = purse.text(expected, 0.5, self._see(directory))
-        data["trials"] = [self._trial(trial, Purse(allowance), directory) for trial in case.trials]
+                data["expected"] = purse.text(expected, 0.8, self._see(directory))
+        rest = allowance - allowance // 4
+        data["trials"] = [self._trial(trial, Purse(rest), directory) for trial in case.trials]
         return data
 
     def _see(self, path: str) -> str:
@@ -82,7 +83,7 @@ class Details:
         return _relative(path, str(self.place))
 
     def _input(self, directory: str, purse: Purse, result: TrialResult) -> dict[str, Any]:
-        path = next((found for name in INPUTS if (found := inside(directory, name))), None)
+        path = next((file for name in INPUTS if (file := inside(directory, name))), None)
         if path is None:
             return {}
         try:
@@ -90,7 +91,7 @@ class Details:
         except OSError:
             return {}
         see = self._see(path)
-        data = head(path, purse.share(0.5))
+        data = head(path, purse.share(0.6))
         found: dict[str, Any] = {
             "input": purse.piece(data, status.st_size, see),
             "input_name": os.path.basename(path),
@@ -229,7 +230,10 @@ def _facts(result: TrialResult) -> Iterator[tuple[str, str]]:
         yield "judging", seconds(result.judging_s)
         yield "cost", "unknown" if usage.cost_usd is None else money(usage.cost_usd)
     if usage.input_tokens is not None or usage.output_tokens is not None:
-        yield "tokens", f"{tokens(usage.input_tokens or 0)} in, {tokens(usage.output_tokens or 0)} out"
+        yield (
+            "tokens",
+            f"{tokens(usage.input_tokens or 0)} in, {tokens(usage.output_tokens or 0)} out",
+        )
     if usage.num_turns is not None:
         yield "turns", str(usage.num_turns)
     if usage.model:

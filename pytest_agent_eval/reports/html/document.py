@@ -1,8 +1,8 @@
 """The HTML file: the page's own style sheet and scripts, and the data, which is text in it.
 
 No byte that an agent, a judge or a case had a say in is markup. What the first views need is a
-JSON island in which ``<``, ``>`` and ``&`` are escaped; what the pages of cases need is deflated and
-written as base64 in chunks that are unpacked when one is opened. The scripts make all elements
+JSON island in which ``<``, ``>`` and ``&`` are escaped; what the pages of cases need is deflated
+and written as base64 in chunks that are unpacked when one is opened. The scripts make all elements
 themselves and put text into them as text; the page's content security policy allows these scripts
 by their hash, no other one, and no request to anywhere.
 """
@@ -104,9 +104,7 @@ def _chunks(
     """The number of its first case, and the text, of each chunk."""
     images = Images(IMAGES)
     suites = run.summary.suites
-    makers = [
-        Details(run, CaseFiles(suite.info, run.directory), images, place) for suite in suites
-    ]
+    makers = [Details(run, CaseFiles(suite.info, run.directory), images, place) for suite in suites]
     waiting: list[Any] = []
     first = size = 0
     allowed = allowances([case for _, case in cases])

@@ -31,8 +31,7 @@ def overview(run: FinishedRun) -> dict[str, Any]:
         "baseline": "" if run.baseline is None else run.baseline.path.name,
         "notes": [*run.notes],
         "suites": [
-            _suite(suite, names[suite.info.key, suite.info.variant])
-            for suite in run.summary.suites
+            _suite(suite, names[suite.info.key, suite.info.variant]) for suite in run.summary.suites
         ],
     }
 

@@ -102,4 +102,3 @@ def _number(value: Any) -> bool | int | float | None:
     if not math.isfinite(number):
         return None
     return value if isinstance(value, int) else float(f"{number:.6g}")
-

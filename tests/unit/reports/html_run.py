@@ -105,7 +105,9 @@ class Project:
 
     def finished(self, **more: Any) -> FinishedRun:
         """The run; ``more`` are fields of its suite's summary."""
-        selected = {h: len({r.case for r in self.results if r.split == h}) for h in ("dev", "holdout")}
+        selected = {
+            h: len({r.case for r in self.results if r.split == h}) for h in ("dev", "holdout")
+        }
         info = SuiteInfo(
             SUITE,
             "support",
@@ -196,7 +198,7 @@ def rich(root: Path) -> Project:
             "orders.yaml": "- HL-1\n- HL-2\n- HL-3\n",
         },
     )
-    told = [
+    told: list[dict[str, Any]] = [
         {"type": "message", "agent": "root", "text": "I look at the order."},
         {"type": "tool_call", "name": "Read", "id": "1", "input": {"file_path": "orders.yaml"}},
         {"type": "tool_result", "id": "1", "text": "- HL-1"},
@@ -272,6 +274,14 @@ def rich_run(root: Path) -> FinishedRun:
         p=0.4,
         p_adjusted=0.4,
     )
-    better = compared("names_the_order", "better", difference=0.2, new=0.9, old=0.7, interval=Interval(0.05, 0.35, 0.95, "newcombe"), only_old=("gone",))
+    better = compared(
+        "names_the_order",
+        "better",
+        difference=0.2,
+        new=0.9,
+        old=0.7,
+        interval=Interval(0.05, 0.35, 0.95, "newcombe"),
+        only_old=("gone",),
+    )
     run = rich(root).finished(comparisons=(same, better, worse), changes=("model: m-1 -> m-2",))
     return replace(run, notes=(*run.notes, ATTACK))
