@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     show.add_argument("case", nargs="?", metavar="CASE", help="a case, or case[variant]")
     show.add_argument("--trial", type=int, metavar="N", help="only this trial of the case")
-    report = commands.add_parser("report", help="write reports of a stored run: .md, .json, .csv")
+    report = commands.add_parser("report", help="write reports of a stored run: .html, .md ...")
     report.add_argument("run", metavar="RUN", help="as of show; latest is the newest")
     report.add_argument("path", nargs="+", metavar="PATH", help="where to write a report")
     report.add_argument("--baseline", metavar="RUN", help="a run to show beside it")

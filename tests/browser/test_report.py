@@ -304,6 +304,7 @@ def test_a_name_that_only_markup_could_break_is_linked(browser: Browser) -> None
     )
     assert [json.loads(name) for name in names] == [f"attack{ATTACK}"]
     browser.open("#view=cases&q=attack")
+    browser.found(f"1 of {ALL}")
     browser.one("#row-0 a").click()
     browser.until(lambda: browser.all("h1 bdi"), "case")
     assert "attack<script>" in browser.text("h1")
