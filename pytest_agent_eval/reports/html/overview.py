@@ -13,6 +13,7 @@ from pytest_agent_eval.evidence.summary import SuiteSummary, titles
 from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.handler import FinishedRun
 from pytest_agent_eval.reports.numbers import count, money, seconds, tokens
+from pytest_agent_eval.reports.printable import one_line
 from pytest_agent_eval.reports.terminal import gate_text, usage_text
 
 __all__ = ["overview"]
@@ -170,13 +171,15 @@ def _method(found: Interval | None) -> str:
 
 def _gate(gate: Gate) -> dict[str, Any]:
     text = gate_text(gate).removeprefix("GATE ").removesuffix(f" -> {gate.outcome}")
-    head, _, said = text.partition(": ")
+    start = len(one_line(gate.name))
+    head, _, said = text[start:].partition(": ")
     return {
         "judge": gate.judge,
         "key": gate.key,
         "bound": gate.bound,
         "split": gate.split or "all",
-        "head": head,
+        "part": getattr(gate, "part", ""),
+        "head": text[:start] + head,
         "said": said,
         "outcome": gate.outcome,
         "unvalidated": gate.unvalidated,

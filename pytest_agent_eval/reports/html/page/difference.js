@@ -63,7 +63,8 @@ function walkedBack(steps, a, b) {
 
 /** A difference as an element: changed lines, and a few lines around them. */
 function differenceView(before, after, labels = ['before', 'after']) {
-  const lines = difference(before, after);
+  const ended = before.endsWith('\n') && after.endsWith('\n') ? -1 : undefined; // no empty line at the end
+  const lines = difference(before.slice(0, ended), after.slice(0, ended));
   if (lines.every(([sign]) => sign === ' ')) return el('p', { class: 'quiet' }, 'no difference');
   const near = new Uint8Array(lines.length);
   lines.forEach(([sign], n) => {

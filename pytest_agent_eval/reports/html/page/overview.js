@@ -153,7 +153,7 @@ function judgeRows(judge, suite, filters) {
   const found = suite.aggregates.filter((one) => one.judge === judge.name);
   const shown = found.filter((one) => found.length !== 2 || one.split !== 'all' || one.kind === 'mixed'); // one half: "all" is the same
   return shown.map((one, n) => {
-    const own = suite.gates.filter((gate) => gate.judge === judge.name && BOUNDED.includes(gate.key) && (shown.length === 1 || gate.split === one.split));
+    const own = suite.gates.filter((gate) => gate.judge === judge.name && !gate.part && BOUNDED.includes(gate.key) && (shown.length === 1 || gate.split === one.split));
     return el('tr', { class: n ? 'more' : 'first' },
       n === 0 && el('td', { rowspan: shown.length, class: 'judge' }, el('a', { href: casesAddress({ ...filters, judge: `${judge.name}:failed` }) }, name(judge.name)), judge.kind && el('div', { class: 'quiet small' }, plain(judge.kind)), judge.unvalidated && unvalidated()),
       el('td', { class: 'quiet' }, one.split),
