@@ -22,7 +22,7 @@ function suiteSection(suite, place) {
     statusBar(suite.statuses, filters),
     el('dl', { class: 'tiles' }, ...suite.usage.flatMap(([key, value]) => el('div', {}, el('dt', {}, key), el('dd', {}, plain(value)))), coverageTile(suite)),
     suite.sealed > 0 && el('p', { class: 'note' }, `The holdout is sealed: ${plural(suite.sealed, 'case')} ${suite.sealed === 1 ? 'is' : 'are'} shown as aggregates only.`),
-    comparisonPart(suite, filters),
+    comparisonPart(suite),
     worstPart(place, filters),
     gatePart(suite),
     judgePart(suite, filters),
@@ -51,20 +51,28 @@ function worstPart(place, filters) {
 const TONES = { better: 'passed', worse: 'failed', 'no difference shown': 'skipped', 'not compared': 'skipped' };
 const SIGNS = { better: '\u25b2', worse: '\u25bc', 'no difference shown': '\u2248', 'not compared': '\u2013' };
 
-function comparisonPart(suite, filters) {
+function comparisonPart(suite) {
   if (!suite.comparisons.length && !suite.changes.length) return null;
   const widest = Math.max(0.1, ...suite.comparisons.filter((one) => one.kind === 'rate').flatMap((one) => [Math.abs(one.difference ?? 0), ...(one.interval ?? []).map(Math.abs)]));
   const reach = Math.min(1, Math.ceil(widest * 10) / 10);
-  const several = new Set(suite.comparisons.map((one) => one.split)).size > 1;
-  const rows = suite.comparisons.map((one) => comparisonRow(one, suite, reach, filters, several));
+  const overall = new Set(suite.comparisons.filter((one) => one.split === 'all').map((one) => one.judge));
+  const decided = (one) => one.outcome === 'better' || one.outcome === 'worse';
+  const first = suite.comparisons.filter((one) => one.split === 'all' || decided(one) || !overall.has(one.judge));
+  const halves = suite.comparisons.filter((one) => !first.includes(one));
+  const tableOf = (shown) => {
+    const several = new Set(shown.map((one) => one.split)).size > 1;
+    const rows = shown.map((one) => comparisonRow(one, suite, reach, several));
+    return table('comparison', ['outcome', 'judge', several && 'split', right('before'), right('now'), right('difference'), axis([-reach, reach], (v) => (v > 0 ? '+' : v < 0 ? '\u2212' : '') + Math.abs(v).toFixed(1)), right('pairs'), right('could show'), right('p')], rows);
+  };
   return el('div', { class: 'part' },
     el('h3', {}, 'Compared with ', said(DATA.baseline || 'the baseline')),
     suite.changes.length > 0 && el('ul', { class: 'changes' }, ...suite.changes.map((text) => el('li', {}, said(text)))),
-    rows.length > 0 && table('comparison', ['outcome', 'judge', several && 'split', right('before'), right('now'), right('difference'), axis([-reach, reach], (v) => (v > 0 ? '+' : v < 0 ? '\u2212' : '') + Math.abs(v).toFixed(1)), right('pairs'), right('p')], rows),
+    first.length > 0 && tableOf(first),
+    halves.length > 0 && el('details', {}, el('summary', { class: 'quiet small' }, 'dev and holdout by themselves'), tableOf(halves)),
     caseChanges(suite));
 }
 
-function comparisonRow(one, suite, reach, filters, several) {
+function comparisonRow(one, suite, reach, several) {
   const judge = suite.judges.find((found) => found.name === one.judge);
   const digits = (value) => (value === null ? '' : value.toFixed(2));
   const signed = (value) => (value === null ? '' : (value > 0 ? '+' : value < 0 ? '\u2212' : '') + Math.abs(value).toFixed(2));
@@ -75,9 +83,9 @@ function comparisonRow(one, suite, reach, filters, several) {
   }
   const p = one.p_adjusted ?? one.p;
   const label = `${one.judge}: difference ${signed(one.difference)}${one.interval ? ` [${signed(one.interval[0])}, ${signed(one.interval[1])}], ${one.method}` : one.why ? `, no interval: ${one.why}` : ''}`;
-  const about = one.outcome === 'no difference shown' && one.smallest !== null ? `${plural(one.pairs, 'pair')} could have shown a difference of ${digits(one.smallest)}` : one.why;
+  const least = one.smallest === null ? null : `${plural(one.pairs, 'pair')} could have shown a difference of ${digits(one.smallest)}`;
   return el('tr', {},
-    el('td', {}, el('span', { class: `outcome ${TONES[one.outcome]}` }, SIGNS[one.outcome] + ' ', one.outcome), about && el('div', { class: 'quiet small' }, plain(about))),
+    el('td', {}, el('span', { class: `outcome ${TONES[one.outcome]}` }, SIGNS[one.outcome] + ' ', one.outcome), one.why && el('div', { class: 'quiet small' }, plain(one.why))),
     el('td', {}, name(one.judge), one.unvalidated && unvalidated()),
     several && el('td', {}, one.split),
     el('td', { class: 'num' }, digits(one.old)),
@@ -85,6 +93,7 @@ function comparisonRow(one, suite, reach, filters, several) {
     el('td', { class: 'num' }, signed(one.difference)),
     el('td', { class: 'plotted' }, one.difference === null ? '' : intervalPlot({ value: one.difference, interval: one.interval, scale, zero: true, label, tone: TONES[one.outcome] })),
     el('td', { class: 'num' }, one.pairs.toLocaleString('en')),
+    el('td', { class: 'num quiet', title: least }, digits(one.smallest)),
     el('td', { class: 'num', title: one.p_adjusted !== null && one.p !== null ? `Holm; unadjusted ${one.p.toFixed(3)}` : null }, p === null ? '' : p < 0.001 ? '<0.001' : p.toFixed(3)));
 }
 
