@@ -224,8 +224,8 @@ def add_options(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="write a report of the run to this file, whose suffix says which: .md, .json "
-        "or .csv; repeatable",
+        help="write a report of the run to this file, whose suffix says which: .html, .md, "
+        ".json or .csv; repeatable",
     )
     add(
         "--agent-eval-gate",

@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="each half too, and all names of cases",
     )
-    report = commands.add_parser("report", help="write reports of a stored run: .md, .json, .csv")
+    report = commands.add_parser("report", help="write reports of a stored run: .html, .md ...")
     report.add_argument("run", metavar="RUN", help="as of show; latest is the newest")
     report.add_argument("path", nargs="+", metavar="PATH", help="where to write a report")
     report.add_argument("--baseline", metavar="RUN", help="a run to show beside it")

@@ -13,7 +13,8 @@ from pytest_agent_eval.cli.terminal import print_lines, width
 from pytest_agent_eval.errors import SelectionError
 from pytest_agent_eval.evidence.changes import changes
 from pytest_agent_eval.evidence.comparison import adjusted, compare
-from pytest_agent_eval.evidence.summary import SuiteSummary, titles
+from pytest_agent_eval.evidence.sealing import sealed
+from pytest_agent_eval.evidence.summary import SuiteSummary, Summary, titles
 from pytest_agent_eval.reports.comparison import comparison_lines
 from pytest_agent_eval.reports.line import Line
 from pytest_agent_eval.reports.printable import one_line
@@ -80,7 +81,7 @@ def compare_runs(
 
 
 def _of_runs(baseline: StoredRun, run: StoredRun, suite: str | None) -> list[_Found]:
-    summary = stored_summary(run, baseline)
+    summary = sealed(stored_summary(run, baseline))
     names = titles(one.info for one in summary.suites)
     chosen = _chosen(summary.suites, suite, run)
     return [_Found(names[s.info.key, s.info.variant], run.path.name, s) for s in chosen]
@@ -124,19 +125,22 @@ def _against_first(variants: Sequence[SuiteSummary], run: StoredRun) -> list[_Fo
         compare(_results(other), old, other.info.judges, unvalidated=other.unvalidated)
         for other in others
     ]
-    return [
-        _Found(
-            other.info.label,
-            run.path.name,
-            replace(
-                other,
-                info=replace(other.info, baseline=f"variant {first.info.variant}"),
-                comparisons=comparisons,
-                changes=changes(_results(other), old, {}, {}),
-            ),
+    compared = [
+        replace(
+            other,
+            info=replace(other.info, baseline=f"variant {first.info.variant}"),
+            comparisons=comparisons,
+            changes=changes(_results(other), old, {}, {}),
         )
         for other, comparisons in zip(others, adjusted(several), strict=True)
     ]
+    shown = sealed(Summary(tuple(map(_unvaried, compared)))).suites
+    return [_Found(one.info.label, run.path.name, one) for one in shown]
+
+
+def _unvaried(suite: SuiteSummary) -> SuiteSummary:
+    """With cases that are named as the comparisons name them."""
+    return replace(suite, cases=tuple(replace(c, label=c.trials[0].case) for c in suite.cases))
 
 
 def _results(suite: SuiteSummary) -> list[TrialResult]:

@@ -26,6 +26,7 @@ __all__ = ["FORMATS", "FinishedRun", "ReportHandler", "check_path", "make_handle
 
 FORMATS: Mapping[str, str] = {
     ".csv": "pytest_agent_eval.reports.table_file",
+    ".html": "pytest_agent_eval.reports.html",
     ".json": "pytest_agent_eval.reports.json_file",
     ".md": "pytest_agent_eval.reports.markdown",
 }

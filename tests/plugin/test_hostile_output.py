@@ -9,6 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from tests.plugin.conftest import Project
+from tests.unit.reports.html_page import ELEMENTS, Page
 
 HOSTILE = (
     "<script>alert(1)</script> ]]> --> \x1b[31mred\x1b[0m \x00 \u202egnp.exe \u200b | `x` ${{a}}"
@@ -45,7 +46,7 @@ def test_reports_keep_their_form(project: Project) -> None:
     project.write("agent.py", AGENT)
     project.suite(SUITE.replace("{project}", str(project.path)))
     project.case("<u>case & ]]>", {"message": HOSTILE}, {"tags": {"a<b": HOSTILE}})
-    suffixes = (".md", ".json", ".csv")
+    suffixes = (".html", ".md", ".json", ".csv")
     asked = [word for suffix in suffixes for word in ("--agent-eval-report", f"r{suffix}")]
     result = project.subprocess(
         "--agent-eval", "-rA", "-vv", "--color=no", "--junitxml=junit.xml", *asked
@@ -73,5 +74,9 @@ def test_reports_keep_their_form(project: Project) -> None:
     assert "<script>" not in text
     assert "<b>" not in text
     assert not {"\x1b", "\x00", "\u202e"} & set(text)
+    page = Page((project.path / "r.html").read_text())
+    assert {tag for tag, _ in page.elements} == ELEMENTS
+    said = [verdict["judge"] for verdict in page.of("<u>")["trials"][0]["verdicts"]]
+    assert said[:2] == ["execution", "judge <i> | ]]>"]
     for path in project.path.glob("r.*"):
         assert path.stat().st_size < 1_000_000

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_agent_eval.cli import main
 from tests.plugin.conftest import Project
+from tests.unit.reports.html_page import Page
 
 SUITE = """\
 name: echo
@@ -52,7 +53,7 @@ def test_reports_of_a_session(
     )
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "step"))
-    paths = [f"out/report{suffix}" for suffix in (".md", ".json", ".csv")]
+    paths = [f"out/report{suffix}" for suffix in (".html", ".md", ".json", ".csv")]
     asked = [word for path in paths for word in ("--agent-eval-report", path)]
     result = project.run("--agent-eval", "-v", *workers, *asked)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -74,6 +75,11 @@ def test_reports_of_a_session(
             "a": "true",
             "b": "false",
         }
+    page = Page((project.path / "out/report.html").read_text())
+    said = {case["n"]: case["v"] for case in page.data["cases"]}
+    assert said == {"a": [["p", True]], "b": [["f", False]]}
+    assert page.of("b")["input"] == "message: 'no'\n"
+    assert page.of("b")["trials"][0]["record"].startswith("../.agent-eval/runs/")
     if not workers:  # the same from what is stored
         monkeypatch.chdir(project.path)
         assert main(["report", "latest", "again.md", "again.json"]) == 0
