@@ -25,6 +25,7 @@ from pytest_agent_eval.evidence.calibration import Calibration, calibrate
 from pytest_agent_eval.evidence.claims import claims
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
+from pytest_agent_eval.evidence.reward import aggregate_rewards
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.suite.known import PAIRWISE
 
@@ -258,6 +259,7 @@ class SuiteSummary:
         coverage: cases in the dataset, selected, with a result.
         claims: what the sample can and cannot show, one sentence each.
         calibrations: of the judges with human labels, in their order.
+        rewards: the mean reward of ``dev``, ``holdout`` and ``all``; empty without ``reward``.
     """
 
     info: SuiteInfo
@@ -269,6 +271,7 @@ class SuiteSummary:
     coverage: Coverage
     claims: tuple[str, ...]
     calibrations: tuple[Calibration, ...] = ()
+    rewards: tuple[Aggregate, ...] = ()
 
     @property
     def pairwise(self) -> Aggregate | None:
@@ -321,6 +324,8 @@ class SuiteSummary:
             data["pairwise"] = _comparison(self.pairwise, self.info.baseline)
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
+        if self.rewards:
+            data["reward"] = {found.split: _reward(found) for found in self.rewards}
         return data
 
     def _verdicts(self, case: CaseOutcome, kinds: Mapping[str, str]) -> dict[str, dict[str, Any]]:
@@ -328,6 +333,17 @@ class SuiteSummary:
         for name in self.unvalidated & verdicts.keys():
             verdicts[name]["unvalidated"] = True
         return verdicts
+
+
+def _reward(found: Aggregate) -> dict[str, Any]:
+    """``reward`` of summary.yaml, for one split."""
+    data: dict[str, Any] = {
+        "mean": found.value,
+        "interval": found.interval.to_dict() if found.interval else None,
+        "cases": found.scored,
+        "without": found.skipped,
+    }
+    return data | ({"no_interval": found.no_interval} if found.no_interval else {})
 
 
 def _comparison(found: Aggregate, baseline: str) -> dict[str, Any]:
@@ -357,6 +373,7 @@ _OF_A_VARIANT = (
     "usage",
     "run_metrics",
     "calibration",
+    "reward",
     "pairwise",
 )
 
@@ -541,4 +558,5 @@ def _suite(
         coverage=coverage,
         claims=claims(aggregates, info.thresholds),
         calibrations=compared,
+        rewards=aggregate_rewards(results, confidence),
     )
