@@ -168,6 +168,9 @@ class TrialResult:
         rescored: judges were asked again about an execution that has a line already: this one
             replaces it, is no further attempt, and its cost is not counted again.
         lasting: of an infrastructure error: it would be the same again, so that it is not retried.
+        reward: one number in [0, 1], by the suite's ``reward``; None where there is none.
+        reward_reason: why a trial that was judged has no reward; empty where it has one, and where
+            the suite has no ``reward``.
     """
 
     suite: str
@@ -196,6 +199,8 @@ class TrialResult:
     execution_digest: str = ""
     rescored: bool = False
     lasting: bool = False
+    reward: float | None = None
+    reward_reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """A mapping of JSON types only; :meth:`from_dict` reads it back.
@@ -230,6 +235,8 @@ class TrialResult:
             "execution_digest": self.execution_digest,
             "rescored": self.rescored,
             "lasting": self.lasting,
+            "reward": self.reward,
+            "reward_reason": self.reward_reason,
         }
 
     @classmethod

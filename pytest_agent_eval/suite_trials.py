@@ -20,6 +20,7 @@ from pytest_agent_eval.errors import (
     RunnerError,
     TemplateError,
 )
+from pytest_agent_eval.evidence.reward import Reward, reward_of
 from pytest_agent_eval.execution.batch import CasePlace, batch_case_steps
 from pytest_agent_eval.execution.judging import judge_steps
 from pytest_agent_eval.execution.leak_check import leak_checked
@@ -418,7 +419,11 @@ class SuiteTrials:
         if reuse.action == "run":
             return None
         if reuse.action == "keep" and known.result.status == _status(known.result, shared):
-            return Stored(known.result, "kept")
+            reward = _reward(known.result, shared)
+            if known.result.reward == reward.value:
+                return Stored(known.result, "kept")
+            changed = replace(known.result, reward=reward.value, reward_reason=reward.reason)
+            return Stored(replace(changed, rescored=True), "judged again")
         record = Record.from_directory(str(run.record_directory(known.result)), case=case)
         verdicts = reuse.kept if reuse.action == "judge" else known.result.verdicts
         kept = {verdict.judge: verdict for verdict in verdicts}
@@ -566,6 +571,11 @@ def _status(result: TrialResult, shared: SuiteRuntime) -> Status:
     """What the stored verdicts come to now: a judge may have got a threshold, or lost it."""
     kind = result.kind or "agent"
     return decide(result.execution, result.verdicts, shared.gated, execution_kind=kind).status
+
+
+def _reward(result: TrialResult, shared: SuiteRuntime) -> Reward:
+    """The reward that the stored verdicts come to now."""
+    return reward_of(shared.reward, result.verdicts) if shared.reward else Reward(None)
 
 
 def _is_recorded(run: StoredRun, result: TrialResult) -> bool:

@@ -27,7 +27,7 @@ from pytest_agent_eval.cases.operations import (
     pick,
 )
 
-__all__ = ["evaluate"]
+__all__ = ["bind", "evaluate"]
 
 
 def evaluate(tree: ast.expr, names: dict[str, Any]) -> Any:
@@ -126,7 +126,7 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc]
         for item in looped(self._within(names, loop.iter)):
             self.budget.charge(1)
             inner = dict(names)
-            _bind(loop.target, item, inner)
+            bind(loop.target, item, inner)
             if all(self._within(inner, condition) for condition in loop.ifs):
                 if depth + 1 < len(node.generators):
                     yield from self._loop(node, depth + 1, inner)
@@ -157,7 +157,7 @@ class _Evaluator(EvalWithCompoundTypes):  # type: ignore[misc]
         return FUNCTIONS[name](self.budget, *arguments, **named)
 
 
-def _bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
+def bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
     """Bind loop variables, as ``for key, (a, b) in ...`` does."""
     if isinstance(target, ast.Name):
         names[target.id] = value
@@ -166,7 +166,7 @@ def _bind(target: ast.expr, value: Any, names: dict[str, Any]) -> None:
     if len(looped(value)) != len(parts):
         raise ValueError(f"a loop over {len(parts)} variables met {len(value)} values")
     for part, item in zip(parts, value, strict=True):
-        _bind(part, item, names)
+        bind(part, item, names)
 
 
 _NODES: dict[type[ast.AST], Callable[[Any, Any], Any]] = {

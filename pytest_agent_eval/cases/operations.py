@@ -212,6 +212,11 @@ def _sum(budget: Budget, items: Any, start: Any = 0) -> Any:
     return _bounded(sum(items, start))
 
 
+def _mean(budget: Budget, items: Any) -> Any:
+    """Of formulas only: :mod:`.grammar` does not know it. Of nothing it is 0."""
+    return _sum(budget, items) / len(items) if len(looped(items)) else 0.0
+
+
 def _sorted(budget: Budget, items: Any, **named: Any) -> list[Any]:
     weight = budget.weigh(items)
     budget.charge((weight * weight.bit_length()) >> 3)
@@ -255,6 +260,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "int": _int,
     "len": lambda budget, value: len(value),
     "max": _max,
+    "mean": _mean,
     "min": _min,
     "round": _round,
     "sorted": _sorted,

@@ -30,6 +30,7 @@ from pytest_agent_eval.evidence.comparison import Comparison, adjusted, compare
 from pytest_agent_eval.evidence.gates import Coverage, Gate, GateMode, decide_gates
 from pytest_agent_eval.evidence.looks import Looks
 from pytest_agent_eval.evidence.outcomes import CaseOutcome, PassRule, case_outcomes
+from pytest_agent_eval.evidence.reward import aggregate_rewards
 from pytest_agent_eval.evidence.twins import twins_of
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.suite.known import PAIRWISE
@@ -301,6 +302,7 @@ class SuiteSummary:
         changes: what else is different in the baseline, one sentence each.
         looks: how often the holdout half has been looked at; None where no case of it ran or looks
             are not recorded. Of a suite with variants the first one has it.
+        rewards: the mean reward of ``dev``, ``holdout`` and ``all``; empty without ``reward``.
     """
 
     info: SuiteInfo
@@ -315,6 +317,7 @@ class SuiteSummary:
     comparisons: tuple[Comparison, ...] = ()
     changes: tuple[str, ...] = ()
     looks: Looks | None = None
+    rewards: tuple[Aggregate, ...] = ()
 
     @property
     def pairwise(self) -> Aggregate | None:
@@ -372,6 +375,8 @@ class SuiteSummary:
             data["holdout"] = {"sealed": self.info.sealed, **looks}
         if self.calibrations:
             data["calibration"] = {found.judge: found.to_dict() for found in self.calibrations}
+        if self.rewards:
+            data["reward"] = {found.split: _reward(found) for found in self.rewards}
         return data
 
     def comparison_dict(self) -> dict[str, Any]:
@@ -392,6 +397,17 @@ class SuiteSummary:
         for name in self.unvalidated & verdicts.keys():
             verdicts[name]["unvalidated"] = True
         return verdicts
+
+
+def _reward(found: Aggregate) -> dict[str, Any]:
+    """``reward`` of summary.yaml, for one split."""
+    data: dict[str, Any] = {
+        "mean": found.value,
+        "interval": found.interval.to_dict() if found.interval else None,
+        "cases": found.scored,
+        "without": found.skipped,
+    }
+    return data | ({"no_interval": found.no_interval} if found.no_interval else {})
 
 
 def _comparison(found: Aggregate, baseline: str) -> dict[str, Any]:
@@ -421,6 +437,7 @@ _OF_A_VARIANT = (
     "usage",
     "run_metrics",
     "calibration",
+    "reward",
     "pairwise",
     "comparison",
 )
@@ -638,6 +655,7 @@ def _suite(
         if old
         else (),
         changes=_changes(info, results, old, against),
+        rewards=aggregate_rewards(results, confidence),
     )
 
 

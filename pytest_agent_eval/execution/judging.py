@@ -10,6 +10,7 @@ from time import perf_counter
 
 from pytest_agent_eval.deadline import Steps
 from pytest_agent_eval.errors import RunnerError
+from pytest_agent_eval.evidence.reward import Reward, reward_of
 from pytest_agent_eval.execution.outcome import decide
 from pytest_agent_eval.execution.record import Record
 from pytest_agent_eval.execution.runtime import SuiteRuntime
@@ -73,6 +74,7 @@ def judge_steps(
     outcome = decide(
         executed.execution, verdicts, shared.gated, execution_kind=executed.kind or "agent"
     )
+    reward = reward_of(shared.reward, verdicts) if shared.reward else Reward(None)
     return replace(
         executed,
         status=outcome.status,
@@ -81,6 +83,8 @@ def judge_steps(
         verdicts=tuple(verdicts),
         judging_s=perf_counter() - started,
         notes=notes,
+        reward=reward.value,
+        reward_reason=reward.reason,
     )
 
 
@@ -96,6 +100,8 @@ def _unjudged(executed: TrialResult, why: str, *, lasting: bool) -> TrialResult:
         verdicts=(),
         notes=notes,
         lasting=lasting,
+        reward=None,
+        reward_reason="",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pytest_agent_eval.cases.templates import Template, compile_template
+from pytest_agent_eval.evidence.reward import RewardRule
 from pytest_agent_eval.execution.answerer import Answerer
 from pytest_agent_eval.execution.interaction import Interactions
 from pytest_agent_eval.execution.steps import StepPlan, plan_steps
@@ -77,6 +78,7 @@ class SuiteRuntime:
         steps: of the pipeline; empty without one.
         hooks: of the suite in this session; None where no hook is to run.
         interactions: what agents are answered.
+        reward: how a trial's reward is made; None where it has none.
     """
 
     suite: Suite
@@ -102,6 +104,7 @@ class SuiteRuntime:
     steps: tuple[StepPlan, ...] = ()
     hooks: SuiteHooks | None = None
     interactions: Interactions = field(default_factory=Interactions)
+    reward: RewardRule | None = None
 
     @classmethod
     def of(
@@ -192,6 +195,7 @@ class SuiteRuntime:
                 handlers,
                 Answerer(gateway, provider_name(answerer)) if answerer and gateway else None,
             ),
+            reward=RewardRule.of(config.reward, config.judges) if config.reward else None,
         )
 
 

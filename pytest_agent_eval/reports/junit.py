@@ -25,7 +25,7 @@ def properties(outcome: CaseOutcome) -> list[tuple[str, str]]:
     """Name and value of each property of a case, without characters that XML forbids.
 
     ``agent_eval.split``, ``.group``, ``.category``, ``.variant``, ``.trial``, ``.status``,
-    ``.kind``, ``.cost_usd``, ``.duration_s``, ``.record`` and, for each judge,
+    ``.kind``, ``.cost_usd``, ``.duration_s``, ``.record``, ``.reward`` and, for each judge,
     ``agent_eval.verdict.<judge>`` (``true``, ``4``, ``skipped``, ``error``) and
     ``agent_eval.rationale.<judge>``. What is unknown is left out. Of a case with several trials
     ``.trial`` lists their numbers, ``.status`` is the case's, cost and duration are sums, and what
@@ -47,6 +47,8 @@ def properties(outcome: CaseOutcome) -> list[tuple[str, str]]:
     for trial in outcome.trials:
         behind = f".{trial.trial}" if several else ""
         pairs.append((f"record{behind}", trial.record))
+        reward = None if trial.reward is None else f"{trial.reward:.6g}"
+        pairs.append((f"reward{behind}", reward))
         for verdict in _all_verdicts(trial):
             pairs.append((f"verdict.{verdict.judge}{behind}", _said(verdict)))
             said = verdict.error or verdict.rationale

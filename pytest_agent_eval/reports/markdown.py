@@ -10,13 +10,19 @@ from typing import Any
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
+from pytest_agent_eval.evidence.reward import REWARD
 from pytest_agent_eval.evidence.summary import SuiteSummary, titles
 from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.failure import headline
 from pytest_agent_eval.reports.handler import FinishedRun, write_report
 from pytest_agent_eval.reports.numbers import count
 from pytest_agent_eval.reports.printable import one_line
-from pytest_agent_eval.reports.terminal import aggregate_text, gate_text, usage_text
+from pytest_agent_eval.reports.terminal import (
+    aggregate_text,
+    gate_text,
+    reward_text,
+    usage_text,
+)
 from pytest_agent_eval.results import TrialResult
 
 __all__ = ["Markdown", "escaped", "make", "markdown"]
@@ -104,11 +110,15 @@ def _suite(suite: SuiteSummary, title: str) -> Iterator[str]:
     yield ""
     yield f"{', '.join(counts) or 'no case ran'}; {escaped(usage_text(suite))}"
     shown = [a for a in suite.aggregates if a.cases and (a.split != "all" or a.kind == "mixed")]
-    if shown:
+    rewards = [found for found in suite.rewards if found.split != "all"]
+    if shown or rewards:
         yield ""
         yield from _table(
             ("judge", "split", "result"),
-            [(_code(a.judge), a.split, _aggregate(a, suite.info.baseline)) for a in shown],
+            [
+                *((_code(a.judge), a.split, _aggregate(a, suite.info.baseline)) for a in shown),
+                *((REWARD, a.split, escaped(reward_text(a))) for a in rewards),
+            ],
         )
     if suite.gates:
         yield ""

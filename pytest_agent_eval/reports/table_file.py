@@ -26,6 +26,7 @@ COLUMNS = (
     "status",
     "kind",
     "reason",
+    "reward",
     "cost_usd",
     "input_tokens",
     "output_tokens",

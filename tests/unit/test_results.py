@@ -65,6 +65,8 @@ results = st.builds(
     case_digest=text,
     execution_digest=text,
     rescored=st.booleans(),
+    reward=st.none() | st.floats(0, 1),
+    reward_reason=text,
 )
 
 

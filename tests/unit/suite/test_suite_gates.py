@@ -97,6 +97,15 @@ def test_thresholds_that_say_little(warnings_of: Any) -> None:
         (f"{{formula: '{'open + ' * 200}open'}}", "reward.formula", ["parts"]),
         (f"{{formula: '{'(' * 300}'}}", "reward.formula", ["expression"]),
         ("{gate: 1}", "reward.gate", ["true or false"]),
+        ("{weights: {open: 0, scale: 0}}", "reward.weights", ["all weights are 0"]),
+        ("{judge: pairwise}", "reward.judge", ["compares two runs"]),
+        ("{weights: {pairwise: 1}}", "reward.weights.pairwise", ["compares two runs"]),
+        ("{formula: pairwise}", "reward.formula", ["unknown name pairwise"]),
+        ('{formula: "x = y\\ny = x\\nx"}', "reward.formula", ["unknown name y"]),
+        ('{formula: "open\\nopen"}', "reward.formula", ["only its last"]),
+        ('{formula: "_x = open\\n_x"}', "reward.formula", ["must not begin with _"]),
+        ("{formula: 'mean + 1'}", "reward.formula", ["mean is a function; call it"]),
+        ("{formula: 'max(open, key=abs)'}", "reward.formula", ["call"]),
     ],
 )
 def test_wrong_rewards(load: Any, reward: str, path: str, words: list[str]) -> None:
@@ -119,6 +128,9 @@ def test_sound_rewards(load: Any, warnings_of: Any) -> None:
     )
     found = warnings_of(f"{JUDGES}reward: {{judge: open, score_range: [1, 5]}}")
     assert list(found) == ["reward.score_range"]
+    found = warnings_of(f"{JUDGES}reward: {{formula: open, weights: {{open: 1}}, normalize: true}}")
+    assert sorted(found) == ["reward.normalize", "reward.weights"]
+    assert "every judge counts the same" in warnings_of(f"{JUDGES}reward: {{}}")["reward"]
 
 
 @pytest.mark.parametrize(
