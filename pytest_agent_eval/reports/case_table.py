@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from pytest_agent_eval.cases import natural_key
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.reports.failure import verdict_state
 from pytest_agent_eval.reports.numbers import money, score, seconds
 from pytest_agent_eval.reports.printable import display_width, one_line, padded, shortened
 from pytest_agent_eval.results import Verdict
 
-__all__ = ["case_table"]
+__all__ = ["case_table", "in_order"]
 
 _WIDEST_CASE = 40
 _WIDEST_JUDGE = 16
 _STATES = {"passed": "ok", "failed": "FAIL", "error": "error", "skipped": "-"}
+
+
+def in_order(cases: Iterable[CaseOutcome]) -> list[CaseOutcome]:
+    """Cases as the dataset has them: several workers finish them in any order."""
+    return sorted(cases, key=lambda case: natural_key(case.label))
 
 
 def case_table(cases: Sequence[CaseOutcome], judges: Sequence[str], width: int) -> Iterator[str]:
@@ -26,6 +32,7 @@ def case_table(cases: Sequence[CaseOutcome], judges: Sequence[str], width: int) 
     """
     if not cases:
         return
+    cases = in_order(cases)
     names = [one_line(case.label, _WIDEST_CASE) for case in cases]
     first = max(len("case"), *map(display_width, names))
     status = max(len("status"), *(len(case.status) for case in cases))

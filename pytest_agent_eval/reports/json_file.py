@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pytest_agent_eval.reports.case_table import in_order
 from pytest_agent_eval.reports.handler import FinishedRun, write_report
 from pytest_agent_eval.results import TrialResult
 from pytest_agent_eval.runs.lines import sanitised
@@ -45,7 +46,7 @@ def report_data(run: FinishedRun) -> dict[str, Any]:
         "trials": [
             trial.to_dict()
             for suite in run.summary.suites
-            for case in suite.cases
+            for case in in_order(suite.cases)
             for trial in case.trials
         ],
     }

@@ -13,6 +13,7 @@ from pytest_agent_eval.evidence.outcomes import CaseOutcome
 from pytest_agent_eval.evidence.reward import REWARD
 from pytest_agent_eval.evidence.summary import SuiteSummary, titles
 from pytest_agent_eval.reports.calibration import calibration_text
+from pytest_agent_eval.reports.case_table import in_order
 from pytest_agent_eval.reports.failure import headline
 from pytest_agent_eval.reports.handler import FinishedRun, write_report
 from pytest_agent_eval.reports.numbers import count
@@ -141,7 +142,7 @@ def _gate(gate: Gate) -> tuple[str, str]:
 
 def _cases(cases: Sequence[CaseOutcome]) -> Iterator[str]:
     found = sorted(
-        (case for case in cases if case.status in _SHOWN),
+        (case for case in in_order(cases) if case.status in _SHOWN),
         key=lambda case: _SHOWN.index(case.status),
     )
     if not found:

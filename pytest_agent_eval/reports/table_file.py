@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pytest_agent_eval.reports.case_table import in_order
 from pytest_agent_eval.reports.handler import FinishedRun, write_report
 from pytest_agent_eval.reports.printable import printable
 from pytest_agent_eval.results import TrialResult, Verdict
@@ -71,7 +72,7 @@ def rows(run: FinishedRun) -> Iterator[list[Any]]:
     names = [printable(name) for name in judges]
     yield [*COLUMNS, *(_text(f"{name}{end}") for name in names for end in ("", ".rationale"))]
     for suite in run.summary.suites:
-        for case in suite.cases:
+        for case in in_order(suite.cases):
             for trial in case.trials:
                 verdicts = {verdict.judge: verdict for verdict in trial.verdicts}
                 yield [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pytest_agent_eval.cases import natural_key
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
@@ -107,8 +106,7 @@ def _suite_lines(
     lines = [Line(text, "bold") for text in hanging(heading, width)]
     if cases and suite.cases:
         judges = [judge.name for judge in suite.info.judges]
-        ordered = sorted(suite.cases, key=lambda case: natural_key(case.label))
-        table = case_table(ordered, judges, width - 2)
+        table = case_table(suite.cases, judges, width - 2)
         lines += [*(Line(f"  {text}") for text in table), Line("")]
     lines += _judge_lines(suite, width, verbosity)
     lines += _not_compared(suite, width)

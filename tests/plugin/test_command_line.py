@@ -63,7 +63,7 @@ def test_every_option_of_pytest_is_on_the_page(project: Project) -> None:
     assert values == set(re.findall(r"^\| `(agent_eval[a-z_]*)`", page, re.MULTILINE))
 
 
-OF_AGENT_EVAL = {"--runs", "--json", "--files", "--trial"}
+OF_AGENT_EVAL = {"--runs", "--json", "--files", "--trial", "--reveal"}
 
 
 @pytest.mark.parametrize("command", ["", "schema", "init", "runs", "show"])

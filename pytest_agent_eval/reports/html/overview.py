@@ -115,7 +115,7 @@ def _coverage(suite: SuiteSummary) -> tuple[Mapping[str, int], ...]:
 
 def _sealed(suite: SuiteSummary) -> int:
     """Holdout cases that have a result and are shown as aggregates only."""
-    if not getattr(suite.info, "sealed", False):
+    if not suite.info.sealed:
         return 0
     shown = sum(case.split == "holdout" for case in suite.cases)
     return max(suite.coverage.finished.get("holdout", 0) - shown, 0)

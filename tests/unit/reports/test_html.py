@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from pytest_agent_eval.errors import ReportError
 from pytest_agent_eval.evidence.outcomes import CaseOutcome
+from pytest_agent_eval.evidence.sealing import sealed
 from pytest_agent_eval.reports.handler import FinishedRun, make_handler
 from pytest_agent_eval.reports.html.budget import TOTAL, allowances
 from pytest_agent_eval.reports.html.case_files import CaseFiles
@@ -136,7 +137,7 @@ def test_the_overview_says_what_the_summary_says(rich: Page) -> None:
     ]
     schema = suite["aggregates"][2]
     assert (schema["judge"], schema["split"], schema["scored"]) == ("schema", "all", 43)
-    assert schema["interval"][0] < schema["value"] < 1 <= schema["interval"][1]
+    assert schema["interval"][0] < schema["value"] < schema["interval"][1] <= 1
     [gate, _] = suite["gates"]
     assert gate["head"] == "schema min_pass_rate >= 0.9"
     assert (gate["bound"], gate["outcome"], gate["split"]) == (0.9, "passed", "all")
@@ -184,16 +185,9 @@ def test_sealed_cases_are_counted_and_not_shown(tmp_path: Path) -> None:
     project.add("secret", split="holdout", files={"stdout.log": "said by one that is not"})
     run = project.finished()
     [suite] = run.summary.suites
-    cases = tuple(case for case in suite.cases if case.split == "dev")
-
-    class Sealed(type(suite.info)):  # type: ignore[misc]
-        sealed = True
-
-    known = {
-        n: getattr(suite.info, n) for n in type(suite.info).__dataclass_fields__ if n != "sealed"
-    }
-    sealed = replace(suite, cases=cases, info=Sealed(**known))
-    text = document(replace(run, summary=replace(run.summary, suites=(sealed,))), tmp_path)
+    closed = replace(suite, info=replace(suite.info, sealed=True))
+    shown = sealed(replace(run.summary, suites=(closed,)))
+    text = document(replace(run, summary=shown), tmp_path)
     page = Page(text)
     assert page.data["suites"][0]["sealed"] == 1
     assert "secret" not in text
