@@ -62,6 +62,8 @@ class SuiteInfo:
         without_group: cases that lack the annotation named by ``split.by``.
         pass_rule: ``execution.pass``: how a case's trials make its outcome.
         baseline: name of the run that this one is compared with, or empty.
+        runner: its type.
+        model: of the agent, as it was asked for; empty where none was.
     """
 
     key: str
@@ -77,6 +79,8 @@ class SuiteInfo:
     without_group: int = 0
     pass_rule: PassRule = "all"
     baseline: str = ""
+    runner: str = ""
+    model: str = ""
 
     @property
     def label(self) -> str:
@@ -99,6 +103,8 @@ class SuiteInfo:
             "without_group": self.without_group,
             "pass_rule": self.pass_rule,
             "baseline": self.baseline,
+            "runner": self.runner,
+            "model": self.model,
         }
 
     @classmethod

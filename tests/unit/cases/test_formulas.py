@@ -27,12 +27,12 @@ NAMES = ("tone", "right-answer")
     ],
 )
 def test_what_is_no_formula(source: str, word: str) -> None:
-    with pytest.raises(ConditionError, match=".") as caught:
+    with pytest.raises(ConditionError, match=r".") as caught:
         compile_formula(source, NAMES)
     assert word in str(caught.value)
 
 
 def test_work_is_bounded() -> None:
     doubling = "x = [tone]\n" + "".join("x = x + x\n" for _ in range(18)) + "len(x)"
-    with pytest.raises(ConditionError, match="longer than|too much work"):
+    with pytest.raises(ConditionError, match=r"longer than|too much work"):
         compile_formula(doubling, NAMES).value({"tone": 1.0})

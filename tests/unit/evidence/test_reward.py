@@ -20,7 +20,7 @@ from pytest_agent_eval.results import TrialResult, Verdict
 from pytest_agent_eval.suite.models.judge import JudgeConfig
 from pytest_agent_eval.suite.models.reward import RewardConfig
 
-JUDGES = [
+JUDGES: list[dict[str, Any]] = [
     {"name": "safe", "check": "return True", "feedback_type": "bool"},
     {"name": "tone", "llm_rubric": "?", "score_range": [0, 10]},
     {"name": "depth", "llm_rubric": "?"},
@@ -35,7 +35,7 @@ def rule(judges: list[dict[str, Any]] | None = None, **block: Any) -> RewardRule
 
 def verdicts(**values: Any) -> list[Verdict]:
     """``error`` and ``skip`` are no values."""
-    made = {"error": {"error": "it raised"}, "skip": {"skipped": True}}
+    made: dict[Any, dict[str, Any]] = {"error": {"error": "it raised"}, "skip": {"skipped": True}}
     return [
         Verdict(name, **made[value]) if value in ("error", "skip") else Verdict(name, value)
         for name, value in values.items()
@@ -83,7 +83,9 @@ def verdicts(**values: Any) -> list[Verdict]:
     ],
 )
 def test_rewards(block: dict[str, Any], values: dict[str, Any], reward: float) -> None:
-    assert reward_of(rule(**block), verdicts(**values)) == Reward(pytest.approx(reward))
+    found = reward_of(rule(**block), verdicts(**values))
+    assert found.value == pytest.approx(reward)
+    assert not found.reason
 
 
 @pytest.mark.parametrize(
