@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pytest_agent_eval.judges.base import BaselineRecords, CasePlace, JudgeKind
     from pytest_agent_eval.llm import Gateway, ModelProcess
     from pytest_agent_eval.options import Options
+    from pytest_agent_eval.reports.mlflow_log import MlflowPlan
     from pytest_agent_eval.runners.base import RunnerType
     from pytest_agent_eval.runs.baseline import Baseline
     from pytest_agent_eval.suite import JudgeConfig, Suite
@@ -142,7 +143,7 @@ class ActiveSuite:
         if asked and not suite.config.judges:
             self.notes.append("there are no judges: a case passes when the agent worked")
         if asked:
-            problems = unsupported(suite)
+            problems = (*unsupported(suite), *self._mlflow_problems())
             if options.rescore is None:
                 variants = [self.varied(name) for name in suite.variants] or [suite]
                 found = [one for varied in variants for one in unasked(varied, options.model)]
@@ -340,6 +341,8 @@ class ActiveSuite:
             revealed=config.dataset.split.sealed and not self.sealed,
             ledger=self._ledger(),
             pairs=_pairs(self.cases),
+            runner=config.runner.type,
+            model=self.options.model or config.models.skill or "",
         )
 
     def _ledger(self) -> str:
@@ -350,6 +353,31 @@ class ActiveSuite:
 
         path = ledger_of(self.suite.dataset_directory)
         return os.path.relpath(path, self.rootdir).replace(os.sep, "/")
+
+    def mlflow_plans(self) -> list[MlflowPlan]:
+        """How the suite, or each of its variants that run, is logged to MLflow; most are not."""
+        found: list[MlflowPlan] = []
+        for variant in self.variants:
+            block = self.varied(variant).config.mlflow
+            if block is not None:
+                from pytest_agent_eval.reports.mlflow_log import MlflowPlan
+
+                tags = {str(name): str(value) for name, value in block.tags.items()}
+                experiment = block.experiment or self.suite.name
+                plan = MlflowPlan(self.key, variant, experiment, block.tracking_uri, tags)
+                found.append(plan)
+        return found
+
+    def _mlflow_problems(self) -> list[Problem]:
+        """That MLflow is not installed, which is no surprise for the end of a run."""
+        plans = self.mlflow_plans()
+        if not plans:
+            return []
+        from pytest_agent_eval.reports.mlflow_log import what_is_missing
+
+        found = dict.fromkeys(what_is_missing(plan, os.environ) for plan in plans)
+        line = self.suite.line("mlflow") or 1
+        return [Problem(text, "mlflow", self.suite.shown, line) for text in found if text]
 
     def is_gated(self, judge: str, variant: str | None) -> bool:
         """Whether a judge has a threshold."""

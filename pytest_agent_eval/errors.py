@@ -133,5 +133,9 @@ class ReportError(AgentEvalError):
     """A report that was asked for and cannot be made or written."""
 
 
+class ExportError(ReportError):
+    """What happens to the run elsewhere has failed: it is said, and changes no exit status."""
+
+
 class SelectionError(AgentEvalError):
     """Options that select no case, or that cannot be understood."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_agent_eval.errors import AgentEvalError
+from pytest_agent_eval.errors import AgentEvalError, ExportError
 from pytest_agent_eval.evidence.sealing import is_open, sealed, sealed_header
 from pytest_agent_eval.evidence.summary import Against, SuiteInfo, Summary, summarise
 from pytest_agent_eval.results import TrialResult
@@ -37,6 +37,7 @@ class Report:
         self._handlers = handlers
         self._told: list[str] = []
         self._failed_reports: list[str] = []
+        self._lost: list[str] = []
         self._results: dict[tuple[str, str, str | None, int], TrialResult] = {}
         self._earlier: list[TrialResult] = []
         self._infos: dict[str, Sequence[SuiteInfo]] = {}
@@ -143,17 +144,21 @@ class Report:
             exit_status = exit_status or pytest.ExitCode.TESTS_FAILED
         return int(exit_status)
 
-    def tell(self, path: Path, baseline: StoredRun | None) -> bool:
+    def tell(
+        self, path: Path, baseline: StoredRun | None, stores: Sequence[ReportHandler] = ()
+    ) -> bool:
         """Hand the run, which is closed, to the other reports.
 
         Args:
             path: the run directory.
             baseline: the run that this one is compared with.
+            stores: more reports, that need the run alone.
 
         Returns:
             Whether all of them could be made; what failed is printed with the summary.
         """
-        if self.summary is None or not self._handlers:
+        handlers = [*self._handlers, *stores]
+        if self.summary is None or not handlers:
             return True
         from pytest_agent_eval.reports.handler import FinishedRun
         from pytest_agent_eval.runs.reader import read_header
@@ -164,9 +169,11 @@ class Report:
             header = {}
         notes = tuple(self._all_notes())
         run = FinishedRun(path.name, path, header, self.summary, notes, baseline)
-        for handler in self._handlers:
+        for handler in handlers:
             try:
                 self._told.append(handler.finished(run))
+            except ExportError as error:
+                self._lost.append(str(error))
             except AgentEvalError as error:
                 self._failed_reports.append(str(error))
             except Exception as error:  # a project's own handler
@@ -194,7 +201,7 @@ class Report:
         for said in self._told:
             for text in said.splitlines():
                 reporter.write_line(text)
-        for problem in self._failed_reports:
+        for problem in (*self._failed_reports, *self._lost):
             reporter.write_line(problem, red=True, bold=True)
         if self.problem:
             reporter.write_line(self.problem, red=True, bold=True)

@@ -23,7 +23,7 @@ from pytest_agent_eval.trials import WORKSPACES, Trials
 from pytest_agent_eval.xdist import upcoming
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from pytest_agent_eval.active_suite import ActiveSuite
     from pytest_agent_eval.evidence.outcomes import CaseOutcome
@@ -68,6 +68,7 @@ class EvalSession:
         )
         self.sealed = SealedHalves()
         self.reports = CaseReports(self)
+        self._plans: dict[str, Sequence[Mapping[str, Any]]] = {}
         self._marks: Marks | None = None
         self._models: ModelProcess | None = None
         self.signals = Signals()
@@ -371,7 +372,11 @@ class EvalSession:
     def infos(self) -> dict[str, Any]:
         """Worker: what the controller needs to know of each suite; primitives only."""
         return {
-            key: {"infos": [info.to_dict() for info in suite.infos()], "notes": suite.notes}
+            key: {
+                "infos": [info.to_dict() for info in suite.infos()],
+                "notes": suite.notes,
+                "mlflow": [plan.to_dict() for plan in suite.mlflow_plans()],
+            }
             for key, suite in self.suites.items()
             if suite.asked
         }
@@ -384,6 +389,7 @@ class EvalSession:
             for key, said in infos.items():
                 known = [SuiteInfo.from_dict(info) for info in said["infos"]]
                 self._report().learn(key, known, said["notes"])
+                self._plans[key] = said["mlflow"]
 
     def finishing(self) -> AbstractContextManager[None]:
         """To be held at the session's end: another Ctrl-C kills agents, and loses nothing."""
@@ -472,7 +478,7 @@ class EvalSession:
         )
         forget_spending(writer.path)
         baseline = self.store.baseline.run if self.store.baseline is not None else None
-        if not report.tell(writer.path, baseline) and status == pytest.ExitCode.OK:
+        if not report.tell(writer.path, baseline, self._stores()) and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
         if self.alarms and status == pytest.ExitCode.OK:
             status = int(pytest.ExitCode.TESTS_FAILED)
@@ -495,6 +501,16 @@ class EvalSession:
         for key, suite in self.suites.items():
             if suite.asked:
                 report.learn(key, suite.infos(), suite.notes)
+                self._plans[key] = [plan.to_dict() for plan in suite.mlflow_plans()]
+
+    def _stores(self) -> list[ReportHandler]:
+        """Where else the run is to be logged, once it is known what each suite wants."""
+        plans = [plan for key in sorted(self._plans) for plan in self._plans[key]]
+        if not plans:
+            return []
+        from pytest_agent_eval.reports.mlflow_log import MlflowPlan, handlers_of
+
+        return handlers_of([MlflowPlan(**plan) for plan in plans])
 
     def _report(self) -> Report:
         if self.report is None:

@@ -74,6 +74,8 @@ class SuiteInfo:
         ledger: where looks at the holdout half are recorded, relative to the root directory, with
             slashes; empty where they are not.
         pairs: groups with exactly two cases in the dataset, sorted.
+        runner: its type.
+        model: of the agent, as it was asked for; empty where none was.
     """
 
     key: str
@@ -93,6 +95,8 @@ class SuiteInfo:
     revealed: bool = False
     ledger: str = ""
     pairs: tuple[str, ...] = ()
+    runner: str = ""
+    model: str = ""
 
     @property
     def label(self) -> str:
@@ -119,6 +123,8 @@ class SuiteInfo:
             "revealed": self.revealed,
             "ledger": self.ledger,
             "pairs": list(self.pairs),
+            "runner": self.runner,
+            "model": self.model,
         }
 
     @classmethod

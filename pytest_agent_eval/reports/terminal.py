@@ -180,12 +180,14 @@ def _judge_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
 
 
 def _reward_lines(suite: SuiteSummary, width: int, verbosity: int) -> list[Line]:
-    """One line, and one more where both halves ran."""
+    """One line, and one more where both halves ran; below those of the judges."""
     shown = [found for found in suite.rewards if found.split != "all"]
     halves = max((len(found.split) for found in shown), default=0)
+    names = (one_line(found.judge, _WIDEST_NAME) for found in suite.aggregates if found.cases)
+    column = max(len(REWARD), *map(display_width, names), 0)
     lines: list[Line] = []
     for found in shown:
-        lead = f"  {'' if lines else REWARD:{len(REWARD)}}  {found.split:{halves}}  "
+        lead = f"  {'' if lines else REWARD:{column}}  {found.split:{halves}}  "
         texts = hanging(reward_text(found, verbosity), width - len(lead), indent=2)
         markup: Markup = "" if found.value is not None else "yellow"
         lines += [Line(f"{lead}{texts[0]}", markup)]

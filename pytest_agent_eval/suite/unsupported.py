@@ -56,5 +56,3 @@ def _of_blocks(suite: Suite) -> Iterator[tuple[str, str]]:
     path = config.dataset.path
     if path.lower().endswith(_DATASET_FILES) and not suite.dataset_directory.is_dir():
         yield "dataset.path", "a dataset file is"
-    if config.mlflow is not None:
-        yield "mlflow", "logging to MLflow is"

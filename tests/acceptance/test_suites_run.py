@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,6 @@ ROWS = json.loads(Path(__file__).with_name("suites.json").read_text(encoding="ut
 SUITES = {row["name"]: row for row in ROWS["valid"] if not row.get("not_a_suite")}
 FOREIGN = {row["name"]: row for row in ROWS["valid"] if row.get("not_a_suite")}
 INVALID = {row["name"]: row for row in ROWS["invalid"]}
-
-NOT_YET = {
-    "batch, old place of skill": {
-        "mlflow",
-    },
-}
-"""The features of the valid texts that no version can run yet; the other texts run."""
 
 
 def write(project: Project, row: dict[str, Any]) -> None:
@@ -83,19 +77,17 @@ def test_a_numeric_judge_without_a_scale_is_told_one(
     assert "From 1 to 5." in str(server.asked[0])
 
 
-@pytest.mark.parametrize("name", NOT_YET)
-def test_what_cannot_run_yet_is_one_clear_error_when_asked_for(project: Project, name: str) -> None:
-    write(project, SUITES[name])
-    for asking in ("--agent-eval", "eval.yaml"):
-        result = project.run(asking)
-        explained(result)
-        assert result.ret == pytest.ExitCode.INTERRUPTED
-        result.assert_outcomes(errors=1)
-        said = re.findall(
-            r"^eval\.yaml:\d+: (\S+): .* not supported yet$", result.stdout.str(), re.M
-        )
-        assert set(said) == NOT_YET[name]
-        assert len(said) == len(set(said)), "each is said once"
+def test_a_suite_that_needs_an_extra_says_so_before_it_runs(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)  # as where it is not installed
+    write(project, SUITES["batch, old place of skill"])
+    result = project.run("--agent-eval")
+    explained(result)
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.assert_outcomes(errors=1)
+    said = re.findall(r"^eval\.yaml:\d+: (\S+: needs the extra .*)$", result.stdout.str(), re.M)
+    assert said == ["mlflow: needs the extra mlflow: pip install 'pytest-agent-eval[mlflow]'"]
     assert not project.runs
 
 

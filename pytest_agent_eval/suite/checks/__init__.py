@@ -38,4 +38,6 @@ def check(data: Mapping[str, Any], findings: Findings, known: Known, directory: 
     check_judges(data, findings, known)
     check_thresholds(data, findings, known)
     check_reward(data, findings)
+    if block(data, "mlflow").get("dataset"):
+        findings.warn(("mlflow", "dataset"), "ignored: results are logged, cases are not copied")
     check_generation(data, findings, known, directory)

@@ -19,7 +19,6 @@ CLI = "runner: {type: cli, command: x}\n"
             CLI + "judges: [{name: a, agent: {runner: {sandbox: auto}}, prompt: x}]",
             "judges[0].agent.runner.sandbox",
         ),
-        (CLI + "mlflow: {experiment: x}", "mlflow"),
         (CLI + "dataset: {path: cases.jsonl}", "dataset.path"),
         (CLI + "dataset: {path: cases.YAML}", "dataset.path"),
     ],
@@ -43,7 +42,6 @@ def test_several_at_once(load: Any) -> None:
         """
     found = [problem.path for problem in unsupported(load(text))]
     assert sorted(found) == [
-        "mlflow",
         "runner.sandbox",
     ]
 

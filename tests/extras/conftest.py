@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.plugin.conftest import project
+
+__all__ = ["project"]
