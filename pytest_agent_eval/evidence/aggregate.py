@@ -33,6 +33,7 @@ __all__ = [
     "aggregate",
     "aggregate_judge",
     "case_scores",
+    "clusters_of",
     "combine",
     "scores_by_case",
 ]
@@ -356,7 +357,7 @@ def _share(
         interval = wilson(round(total), len(shares), confidence)
     else:
         outcomes = sum(score.scored for score in scored)
-        clusters = _clusters(scored, shares)
+        clusters = clusters_of(scored, shares)
         interval = wilson_effective(clusters, confidence, observations=outcomes)
     return replace(
         common,
@@ -375,7 +376,7 @@ def _mean(
     scale = judge.score_range
     if scale and not all(scale[0] <= mean <= scale[1] for mean in means):
         scale = None  # stored before the scale was changed
-    interval = mean_interval(_clusters(scored, means), confidence, scale)
+    interval = mean_interval(clusters_of(scored, means), confidence, scale)
     return replace(
         common,
         kind="mean",
@@ -385,7 +386,8 @@ def _mean(
     )
 
 
-def _clusters(scored: Sequence[CaseScore], values: Sequence[float]) -> list[tuple[float, int]]:
+def clusters_of(scored: Sequence[CaseScore], values: Sequence[float]) -> list[tuple[float, int]]:
+    """For each cluster the sum of its cases' values, and the number of its cases."""
     members: dict[tuple[str, str], list[float]] = {}
     for score, value in zip(scored, values, strict=True):
         members.setdefault(score.cluster, []).append(value)

@@ -14,6 +14,7 @@ from pytest_agent_eval.evidence.aggregate import (
     SPLITS,
     CaseScore,
     JudgeInfo,
+    clusters_of,
     scores_by_case,
 )
 from pytest_agent_eval.evidence.intervals import Interval, NoInterval
@@ -208,7 +209,7 @@ def compare_scores(
     if not all(math.isfinite(value) for pair in values for value in pair):
         return replace(base, kind="mean", no_interval="a value is too large to average")
     differences = [one - other for one, other in values]
-    clusters = _clusters([pair[0] for pair in pairs], differences)
+    clusters = clusters_of([pair[0] for pair in pairs], differences)
     interval, smallest = (
         _of_booleans(pairs, clusters, confidence)
         if booleans
@@ -242,13 +243,6 @@ def _moved(cases: Sequence[str], differences: Sequence[float], sign: int) -> tup
     return tuple(
         case for case, moved in zip(cases, differences, strict=True) if sign * moved > _SAME
     )
-
-
-def _clusters(scores: Sequence[CaseScore], values: Sequence[float]) -> list[tuple[float, int]]:
-    members: dict[tuple[str, str], list[float]] = {}
-    for score, value in zip(scores, values, strict=True):
-        members.setdefault(score.cluster, []).append(value)
-    return [(math.fsum(found), len(found)) for found in members.values()]
 
 
 _Pairs = Sequence[tuple[CaseScore, CaseScore]]

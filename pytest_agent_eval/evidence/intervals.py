@@ -190,9 +190,10 @@ def mcnemar_exact(only_new_passes: int, only_old_passes: int) -> float:
         only_old_passes: cases that passed before and do not now.
     """
     n = only_new_passes + only_old_passes
-    if n == 0:
-        return 1.0
-    tail = sum(math.comb(n, i) for i in range(min(only_new_passes, only_old_passes) + 1))
+    tail, ways = 0, 1
+    for i in range(min(only_new_passes, only_old_passes) + 1):
+        tail += ways
+        ways = ways * (n - i) // (i + 1)
     return 1.0 if 2 * tail >= 2**n else 2 * tail / 2**n
 
 

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pytest_agent_eval.evidence.intervals import Interval, NoInterval, wilson
+from pytest_agent_eval.evidence.intervals import Interval, NoInterval, mcnemar_exact, wilson
 from pytest_agent_eval.evidence.spread import spread
 from pytest_agent_eval.evidence.student import t_quantile, t_tail
 
@@ -89,17 +89,9 @@ def sign_flip_p(totals: Sequence[float]) -> float:
         return 1.0
     if max(moved) - min(moved) <= _LATTICE:
         up = sum(total > _LATTICE for total in totals)
-        return _sign_test(up, len(moved))
+        return mcnemar_exact(up, len(moved) - up)
     exact = _exact_p([round(total / _LATTICE) for total in moved], math.fsum(totals) / _LATTICE)
     return _t_p(totals) if exact is None else exact
-
-
-def _sign_test(up: int, n: int) -> float:
-    tail, ways = 0, 1
-    for i in range(min(up, n - up) + 1):
-        tail += ways
-        ways = ways * (n - i) // (i + 1)
-    return 1.0 if 2 * tail >= 2**n else 2 * tail / 2**n
 
 
 def _exact_p(sizes: Sequence[int], seen: float) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from pytest_agent_eval.evidence.comparison import Comparison
 from pytest_agent_eval.evidence.summary import SuiteInfo, SuiteSummary, Summary
 from pytest_agent_eval.results import TrialResult, Usage
 
@@ -49,21 +50,21 @@ def _sealed_comparisons(
     """What a comparison with a baseline says, where there is one: its lists of cases with the
     ``labels`` only, and a sentence that names a ``hidden`` case cut before what it lists.
     """
-    lists = ("improved", "regressed", "only_new", "only_old")
-    found: dict[str, Any] = {}
-    if comparisons := getattr(suite, "comparisons", ()):
-        found["comparisons"] = tuple(
-            replace(
-                one, **{key: tuple(x for x in getattr(one, key) if x in labels) for key in lists}
-            )
-            for one in comparisons
-        )
-    if changes := getattr(suite, "changes", ()):
-        found["changes"] = tuple(
+
+    def shown(one: Comparison) -> Comparison:
+        kept: dict[str, Any] = {
+            key: tuple(label for label in getattr(one, key) if label in labels)
+            for key in ("improved", "regressed", "only_new", "only_old")
+        }
+        return replace(one, **kept)
+
+    return {
+        "comparisons": tuple(map(shown, suite.comparisons)),
+        "changes": tuple(
             text.partition(": ")[0] if any(case in text for case in hidden) else text
-            for text in changes
-        )
-    return found
+            for text in suite.changes
+        ),
+    }
 
 
 def _sealed_info(info: SuiteInfo, names: Collection[str]) -> SuiteInfo:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from pytest_agent_eval.results import TrialResult
     from pytest_agent_eval.runs.stored import StoredRun, StoredTrial
 
-__all__ = ["FORMATS", "FinishedRun", "ReportHandler", "check_path", "make_handler", "write_report"]
+__all__ = [
+    "FORMATS",
+    "FileReport",
+    "FinishedRun",
+    "ReportHandler",
+    "check_path",
+    "make_handler",
+    "write_report",
+]
 
 FORMATS: Mapping[str, str] = {
     ".csv": "pytest_agent_eval.reports.table_file",
@@ -89,6 +97,30 @@ class ReportHandler(Protocol):
         Raises:
             ReportError: the report cannot be made. The session fails, and says so.
         """
+
+
+class FileReport:
+    """A report that is a file, made of the whole run at its end.
+
+    Args:
+        path: of the file.
+        render: what it holds; text is written as UTF-8.
+    """
+
+    def __init__(self, path: Path, render: Callable[[FinishedRun], str | bytes]) -> None:
+        self._path = path
+        self._render = render
+
+    def trial(self, result: TrialResult) -> None:
+        """Nothing: the run holds all trials."""
+
+    def finished(self, run: FinishedRun) -> str:
+        """Write the file.
+
+        Raises:
+            ReportError: it cannot be written.
+        """
+        return write_report(self._path, self._render(run))
 
 
 def check_path(path: Path) -> None:

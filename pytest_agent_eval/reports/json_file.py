@@ -7,33 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agent_eval.reports.case_table import in_order
-from pytest_agent_eval.reports.handler import FinishedRun, write_report
-from pytest_agent_eval.results import TrialResult
+from pytest_agent_eval.reports.handler import FileReport, FinishedRun
 from pytest_agent_eval.runs.lines import sanitised
 
-__all__ = ["JsonFile", "make", "report_data"]
+__all__ = ["make", "render", "report_data"]
 
 VERSION = 1
 """Of the form of the file; what is added to it does not change it."""
-
-
-class JsonFile:
-    """Writes ``{v, run, summary, notes, trials}``; trials as the lines of ``results.jsonl``."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def trial(self, result: TrialResult) -> None:
-        """Nothing: the run holds all trials."""
-
-    def finished(self, run: FinishedRun) -> str:
-        """Write the file.
-
-        Raises:
-            ReportError: it cannot be written.
-        """
-        text = json.dumps(sanitised(report_data(run)), indent=1, allow_nan=False)
-        return write_report(self._path, text + "\n")
 
 
 def report_data(run: FinishedRun) -> dict[str, Any]:
@@ -52,6 +32,13 @@ def report_data(run: FinishedRun) -> dict[str, Any]:
     }
 
 
-def make(path: Path) -> JsonFile:
-    """The handler that writes a file."""
-    return JsonFile(path)
+def render(run: FinishedRun) -> str:
+    """The file's text: strict JSON."""
+    return json.dumps(sanitised(report_data(run)), indent=1, allow_nan=False) + "\n"
+
+
+def make(path: Path) -> FileReport:
+    """The handler that writes ``{v, run, summary, notes, trials}``; trials as the lines of
+    ``results.jsonl``.
+    """
+    return FileReport(path, render)

@@ -15,7 +15,7 @@ from pytest_agent_eval.evidence.summary import SuiteSummary, titles
 from pytest_agent_eval.reports.calibration import calibration_text
 from pytest_agent_eval.reports.case_table import in_order
 from pytest_agent_eval.reports.failure import headline
-from pytest_agent_eval.reports.handler import FinishedRun, write_report
+from pytest_agent_eval.reports.handler import FileReport, FinishedRun
 from pytest_agent_eval.reports.numbers import count
 from pytest_agent_eval.reports.printable import one_line
 from pytest_agent_eval.reports.terminal import (
@@ -24,9 +24,8 @@ from pytest_agent_eval.reports.terminal import (
     reward_text,
     usage_text,
 )
-from pytest_agent_eval.results import TrialResult
 
-__all__ = ["Markdown", "escaped", "make", "markdown"]
+__all__ = ["escaped", "make", "markdown"]
 
 CASES_SHOWN = 50
 """Of the cases that did not pass; the rest is counted."""
@@ -40,24 +39,6 @@ _SPECIAL = re.compile(
     r"|^[-+>]|^\d+(?=[.)])"  # what starts a list or a quotation
 )
 _LONGEST = 300
-
-
-class Markdown:
-    """Writes the report to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def trial(self, result: TrialResult) -> None:
-        """Nothing: the run holds all trials."""
-
-    def finished(self, run: FinishedRun) -> str:
-        """Write the file.
-
-        Raises:
-            ReportError: it cannot be written.
-        """
-        return write_report(self._path, markdown(run))
 
 
 def markdown(run: FinishedRun) -> str:
@@ -182,6 +163,6 @@ def _table(heading: Sequence[str], body: Iterable[Sequence[Any]]) -> Iterator[st
         yield f"| {' | '.join(row)} |"
 
 
-def make(path: Path) -> Markdown:
+def make(path: Path) -> FileReport:
     """The handler that writes a file."""
-    return Markdown(path)
+    return FileReport(path, markdown)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from pytest_agent_eval.reports.case_table import in_order
-from pytest_agent_eval.reports.handler import FinishedRun, write_report
+from pytest_agent_eval.reports.handler import FileReport, FinishedRun
 from pytest_agent_eval.reports.printable import printable
 from pytest_agent_eval.results import TrialResult, Verdict
 
-__all__ = ["TableFile", "make", "rows"]
+__all__ = ["make", "render", "rows"]
 
 COLUMNS = (
     "suite",
@@ -37,26 +37,6 @@ COLUMNS = (
 )
 """Those before the judges': of each judge of the run follow ``NAME`` and ``NAME.rationale``."""
 _FORMULA = tuple("=+-@\t\r")
-
-
-class TableFile:
-    """Writes one row a trial. What is unknown is empty."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def trial(self, result: TrialResult) -> None:
-        """Nothing: the run holds all trials."""
-
-    def finished(self, run: FinishedRun) -> str:
-        """Write the file.
-
-        Raises:
-            ReportError: it cannot be written.
-        """
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows(rows(run))
-        return write_report(self._path, text.getvalue())
 
 
 def rows(run: FinishedRun) -> Iterator[list[Any]]:
@@ -115,6 +95,13 @@ def _text(value: str) -> str:
     return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
-def make(path: Path) -> TableFile:
+def render(run: FinishedRun) -> str:
+    """The file's text: one row a trial. What is unknown is empty."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows(run))
+    return text.getvalue()
+
+
+def make(path: Path) -> FileReport:
     """The handler that writes a file."""
-    return TableFile(path)
+    return FileReport(path, render)

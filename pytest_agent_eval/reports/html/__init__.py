@@ -9,31 +9,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_agent_eval.reports.handler import FinishedRun, write_report
+from pytest_agent_eval.reports.handler import FileReport
 from pytest_agent_eval.reports.html.document import document
-from pytest_agent_eval.results import TrialResult
 
-__all__ = ["HtmlFile", "document", "make"]
-
-
-class HtmlFile:
-    """Writes the report to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def trial(self, result: TrialResult) -> None:
-        """Nothing: the run holds all trials."""
-
-    def finished(self, run: FinishedRun) -> str:
-        """Write the file.
-
-        Raises:
-            ReportError: it cannot be written.
-        """
-        return write_report(self._path, document(run, self._path.absolute().parent))
+__all__ = ["document", "make"]
 
 
-def make(path: Path) -> HtmlFile:
+def make(path: Path) -> FileReport:
     """The handler that writes a file."""
-    return HtmlFile(path)
+    return FileReport(path, lambda run: document(run, path.absolute().parent))

@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_agent_eval.evidence.aggregate import Aggregate
 from pytest_agent_eval.evidence.calibration import Calibration
+from pytest_agent_eval.evidence.comparison import Comparison
 from pytest_agent_eval.evidence.gates import Gate
 from pytest_agent_eval.evidence.intervals import Interval
 from pytest_agent_eval.evidence.summary import SuiteSummary, titles
@@ -101,10 +102,10 @@ def _suite(suite: SuiteSummary, title: str) -> dict[str, Any]:
         "claims": list(suite.claims),
         "calibrations": [_calibration(found) for found in suite.calibrations],
         "comparisons": sorted(
-            map(_comparison, getattr(suite, "comparisons", ())),
+            map(_comparison, suite.comparisons),
             key=lambda one: _ORDER.index(one["outcome"]),
         ),
-        "changes": list(getattr(suite, "changes", ())),
+        "changes": list(suite.changes),
         "sealed": _sealed(suite),
     }
 
@@ -178,7 +179,7 @@ def _gate(gate: Gate) -> dict[str, Any]:
         "key": gate.key,
         "bound": gate.bound,
         "split": gate.split or "all",
-        "part": getattr(gate, "part", ""),
+        "part": gate.part,
         "head": text[:start] + head,
         "said": said,
         "outcome": gate.outcome,
@@ -195,8 +196,7 @@ def _calibration(found: Calibration) -> dict[str, Any]:
     }
 
 
-def _comparison(found: Any) -> dict[str, Any]:
-    """Of an ``evidence.comparison.Comparison``."""
+def _comparison(found: Comparison) -> dict[str, Any]:
     return {
         "judge": found.judge,
         "split": found.split,
