@@ -8,12 +8,15 @@ the point of it.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from pytest_agent_eval.llm import ModelProcess
 
 __all__ = ["Answer", "Provider", "provider", "submit", "text"]
 
@@ -42,6 +45,7 @@ class Answer:
 
 
 Asked = Mapping[str, Any]
+_KEPT = ModelProcess()
 
 
 def text(content: str) -> Answer:
@@ -229,6 +233,9 @@ def _error(answer: Answer) -> dict[str, Any]:
 @contextmanager
 def provider(reply: Callable[[Asked], Answer]) -> Iterator[Provider]:
     """A provider whose answers a function makes; it is called in several threads at once."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        # The sessions of these tests, one after another, then have one import of LiteLLM.
+        _KEPT.start()
     server = Provider(reply)
     server.start()
     try:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -14,6 +12,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
+from pytest_agent_eval.llm.child import Child, start
 from pytest_agent_eval.llm.errors import ProviderError
 from pytest_agent_eval.llm.request import ModelReply, Protocol, ToolCall
 from pytest_agent_eval.results import Usage
@@ -42,7 +41,7 @@ class ModelProcess:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[str] | None = None
+        self._process: Child | None = None
         self._log: IO[bytes] | None = None
         self._calls: dict[int, _Call] = {}
         self._numbers = itertools.count(1)
@@ -107,7 +106,6 @@ class ModelProcess:
             process = self._running()
             number, call = next(self._numbers), _Call()
             self._calls[number] = call
-            assert process.stdin is not None
             try:
                 process.stdin.write(json.dumps({"id": number, **asked}) + "\n")
                 process.stdin.flush()
@@ -115,28 +113,21 @@ class ModelProcess:
                 pass
             return number, call
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> Child:
         """The process, started if need be; with the lock held.
 
         Raises:
             ProviderError: it cannot be started.
         """
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.running():
             return self._process
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the last reference
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "pytest_agent_eval.llm.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._log,
-                encoding="utf-8",
-                start_new_session=True,  # Ctrl-C is ours, and not its
-            )
+            process = start(self._log)
         except OSError as error:
             raise ProviderError(f"no process for models: {error.strerror or error}") from None
         self._process = process
-        weakref.finalize(self, _kill, process)
+        weakref.finalize(self, process.kill)
         threading.Thread(
             target=_read, args=(process, self._lock, self._calls, self._log), daemon=True
         ).start()
@@ -144,13 +135,12 @@ class ModelProcess:
 
 
 def _read(
-    process: subprocess.Popen[str],
+    process: Child,
     lock: threading.Lock,
     calls: dict[int, _Call],
     log: IO[bytes],
 ) -> None:
     """Hand the answers out until the process ends; not a method, so that it keeps nobody alive."""
-    assert process.stdout is not None
     with contextlib.suppress(OSError, ValueError):  # closed by us
         for line in process.stdout:
             said = json.loads(line)
@@ -161,9 +151,8 @@ def _read(
                 call.ended.set()
     status = process.wait()
     for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
+        with contextlib.suppress(OSError):
+            stream.close()
     log.seek(0)
     last = log.read().decode(errors="replace").strip().rpartition("\n")[2]
     log.close()
@@ -173,11 +162,6 @@ def _read(
             call.said = {"error": {"message": f"{message}: {last}" if last else message}}
             call.ended.set()
         calls.clear()
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    if process.poll() is None:
-        process.kill()
 
 
 def _reply(said: Mapping[str, Any]) -> ModelReply:

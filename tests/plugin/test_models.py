@@ -161,7 +161,10 @@ def test_the_server_of_a_suite(
     assert server.url not in json.dumps(stored)
 
 
-def test_ctrl_c_waits_for_no_model(project: Project, server: Provider) -> None:
+def test_ctrl_c_waits_for_no_model(
+    project: Project, server: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTEST_XDIST_TESTRUNUID", raising=False)  # a process for this session alone
     asked, released = threading.Event(), threading.Event()
 
     def reply(question: Asked) -> Answer:

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import os
-import subprocess
 import sys
-import textwrap
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -14,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from pytest_agent_eval.llm import (
@@ -369,52 +365,6 @@ def test_litellm_lives_in_another_process_and_changes_nothing_here(
         assert ask(gateway(tmp_path, server)) == 3
     assert dict(os.environ) == before
     assert "litellm" not in sys.modules
-
-
-def test_a_process_that_dies_fails_its_calls_and_the_next_one_has_another(tmp_path: Path) -> None:
-    models = ModelProcess()
-    asked = threading.Event()
-
-    def kill() -> None:
-        if not asked.is_set():
-            asked.set()
-            for child in psutil.Process().children():
-                if "pytest_agent_eval.llm.worker" in child.cmdline():
-                    child.kill()
-
-    answer = Answer(content="three", before=kill)
-    with provider(lambda asked: answer) as server:
-        way = gateway(tmp_path, server, process=models)
-        with pytest.raises(ModelError, match="the process that asks models ended with status -9"):
-            way.ask(PLAIN, asker="x", timeout=30)
-        assert way.ask(PLAIN, asker="x", timeout=30).text == "three"
-    models.close()
-    models.close()
-    with pytest.raises(ModelError, match="the session has ended"):
-        gateway(tmp_path / "other", server, process=models).ask(PLAIN, asker="x", timeout=30)
-
-
-def test_the_process_ends_with_who_started_it(tmp_path: Path) -> None:
-    script = """\
-        import sys, time
-        from pytest_agent_eval.llm import ModelProcess
-        models = ModelProcess()
-        models.start()
-        print(models._process.pid, flush=True)
-        sys.stdin.read()
-        """
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as starter:
-        assert starter.stdout is not None
-        worker = psutil.Process(int(starter.stdout.readline()))
-        starter.kill()
-    with contextlib.suppress(psutil.NoSuchProcess):
-        worker.wait(30)
-    assert not worker.is_running()
 
 
 @pytest.mark.parametrize(
